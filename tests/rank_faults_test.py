@@ -87,6 +87,20 @@ with tempfile.TemporaryDirectory() as folder:
     expect("rank 1 leaves with a status of its own", ranks(generate(), ["sh", "-c", "exit 7"]),
            r"exited with non-zero status|non-zero", 7)
 
+    # Stages of a pipeline.
+    staged = os.path.join(folder, "staged.lathe")
+    subprocess.run([lathe, "compile", model, "-o", staged, "--stages", "2", "-q"], check=True)
+    stage = [lathe, "bench", staged, "--weights", model, "-p", "200", "-n", "50", "-r", "1000"]
+    for victim in (0, 1):
+        job = ranks(stage, stage)
+        os.kill(job.rank(victim), signal.SIGKILL)
+        expect(f"stage {victim} is killed", job, r"signal 9|Killed", None)
+    job = ranks(stage, stage, **hasty)
+    os.kill(job.rank(1), signal.SIGSTOP)
+    expect("stage 1 hangs", job, f"bytes (from|to) rank 1 of rank 0 of 2: {missed}", None)
+    expect("stage 1 is of another program", ranks(generate(staged), generate()),
+           r"has another program than rank", 1)
+
     # A job that its user ends.
     for sent in (signal.SIGINT, signal.SIGTERM):
         job = Job([*bench(), "--ranks", "2"])

@@ -48,6 +48,13 @@ for count in ("2", "3", "6"):
     text, _ = run("generate", model, *PROMPT, "--ranks", count, "--rank-threads")
     assert text == alone, (count, text)
 
+# In stages of a pipeline, of one rank each or of two, and in strict mode, too.
+for ranks, stages in (("2", "2"), ("3", "3"), ("4", "2")):
+    text, _ = run("generate", model, *PROMPT, "--ranks", ranks, "--stages", stages, "--rank-threads")
+    assert text == alone, (ranks, stages, text)
+_, said = run("generate", model, *PROMPT, "--ranks", "3", "--stages", "2", "--rank-threads", status=2)
+assert "expected 2 stages with as many ranks each, got 3 ranks" in said, said
+
 # A program for ranks says itself how many it needs.
 with tempfile.TemporaryDirectory() as folder:
     program = os.path.join(folder, "two.lathe")
@@ -55,6 +62,13 @@ with tempfile.TemporaryDirectory() as folder:
     text, _ = run("generate", program, "--weights", model, *PROMPT, "--rank-threads")
     assert text == alone
     _, said = run("generate", program, "--weights", model, *PROMPT, "--ranks", "3", "--rank-threads",
+                  status=2)
+    assert "is a program compiled for 2" in said, said
+    stages = os.path.join(folder, "stages.lathe")
+    run("compile", model, "-o", stages, "--stages", "2")
+    text, _ = run("generate", stages, "--weights", model, *PROMPT, "--rank-threads")
+    assert text == alone
+    _, said = run("generate", stages, "--weights", model, *PROMPT, "--stages", "4", "--rank-threads",
                   status=2)
     assert "is a program compiled for 2" in said, said
 
@@ -86,7 +100,26 @@ first, second = entry["scaling"][:2]
 assert first["link_s"] == 0 < second["link_s"] < second["time_s"], entry["scaling"]
 assert 0.4 < second["peak_bytes"] / first["peak_bytes"] < 0.6, entry["scaling"]
 assert second["time_s"] == entry["total"]["time_s"], entry["total"]
-for wrong, named in ((["--mesh", "dp=2"], "--mesh: expected tp=N"),
+# Stages send one message each: the layers' values to the next, the logits to the first.
+table, _ = run("explain", model, *sizes, "--mesh", "pp=2", "--link", "10ms,1MB/s")
+assert "one of 2 ranks in 2 stages, the first, link 10ms,1MB/s" in table, table
+assert re.search(r"\| send .* link ", table) and "of several, such as chunks" in table, table
+document = json.loads(run("explain", model, *sizes, "--mesh", "tp=2,pp=2", "--link", "10ms,1MB/s", "--json")[0])
+entry = next(e for e in document["entries"] if e["name"] == "decode")
+assert document["link"]["ranks"] == 4 and document["link"]["stages"] == 2, document["link"]
+assert [s["ranks"] for s in entry["scaling"]] == [1, 2, 4, 8, 16, 32, 64], entry["scaling"]
+whole, spread = entry["scaling"][0], entry["scaling"][1]
+first, second = entry["stages"]
+assert first["ranks"] == second["ranks"] == 2, entry["stages"]
+# Two ranks are a stage each, which hold half the weights and send 10 ms twice a token.
+assert 0.02 <= spread["link_s"] < 0.03 and spread["interval_s"] < spread["time_s"], spread
+assert spread["peak_bytes"] < 0.7 * whole["peak_bytes"], entry["scaling"]
+pair = entry["scaling"][2]
+assert abs(pair["time_s"] - first["time_s"] - second["time_s"]) < 1e-9, entry
+# Sums within the stages.
+assert pair["link_s"] > spread["link_s"], entry["scaling"]
+for wrong, named in ((["--mesh", "tp=2,tp=3"], "--mesh: expected tp=N, pp=N or tp=N,pp=N"),
+                     (["--mesh", "dp=2"], "--mesh: expected tp=N"),
                      (["--mesh", "tp=2", "--link", "fast"], "--link: expected a latency and a bandwidth"),
                      (["--link", "25us,2.8GB/s"], "--link is between ranks")):
     _, said = run("explain", model, *sizes, *wrong, status=2)
@@ -170,6 +203,14 @@ if processes:
         text, said = run("generate", model, *PROMPT, "--ranks", count)
         assert text == alone, (count, text, said)
         assert f"{count} ranks of" in said, said
+    for ranks, stages in (("2", "2"), ("3", "3"), ("4", "2")):
+        text, said = run("generate", model, *PROMPT, "--ranks", ranks, "--stages", stages)
+        assert text == alone, (ranks, stages, text, said)
+        assert f"{ranks} ranks of" in said, said
+        # Without the messages that are compared.
+        text, said = run("generate", model, *PROMPT, "--ranks", ranks, "--stages", stages,
+                         LATHE_RANKS_CHECK="0")
+        assert text == alone, (ranks, stages, text, said)
 
     # A rank that is killed ends the job, and nobody is left.
     job = subprocess.Popen([lathe, "bench", model, "-p", "64", "-n", "200", "-r", "200", "--ranks", "2"],

@@ -62,7 +62,9 @@ for way in WAYS:
     named = " ".join(way) or "processes"
     for cache in ("0", "16"):
         # Fewer slots than clients, so that texts come and go, and go on from what others left.
-        server = Server("--ranks", "2", *way, "--slots", "3", "--cache-block", cache)
+        # With the row caches in stages of a pipeline: their commands are messages.
+        stages = ["--stages", "2"] if cache == "0" else []
+        server = Server("--ranks", "2", *stages, *way, "--slots", "3", "--cache-block", cache)
         wrong = []
 
         def client(first):

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -211,13 +212,20 @@ bool isHostExecution(Session& session) {
   });
 }
 
+// A weight that several stages of a pipeline read counts once.
 int64_t parametersOf(const Program& program) {
   int64_t total = 0;
-  for (const TensorInfo& info : program.weights) {
-    int64_t count = 1;
-    for (const DimExpr& d : info.shape) count *= d.asConstant().value_or(0);
-    total += count;
-  }
+  std::set<std::string> seen;
+  auto add = [&](const Program& stage) {
+    for (const TensorInfo& info : stage.weights) {
+      if (!seen.insert(info.name).second) continue;
+      int64_t count = 1;
+      for (const DimExpr& d : info.shape) count *= d.asConstant().value_or(0);
+      total += count;
+    }
+  };
+  add(program);
+  for (const auto& later : program.laterStages) add(*later);
   return total;
 }
 
@@ -253,7 +261,7 @@ int benchVerb(const ArgumentList& arguments) {
   addReport(*parser, reportFlags, /*withSizes=*/false);
   addDType(*parser, compileFlags.dtype);
   addPipelineFlags(*parser, compileFlags);
-  addRanks(*parser, compileFlags.compile.pipeline.mesh.ranks);
+  addRanks(*parser, compileFlags.compile.pipeline.mesh);
   addRankThreads(*parser, sessionFlags.rankThreads);
   addThreads(*parser, sessionFlags.threads);
   addDevice(*parser, sessionFlags.device);
@@ -301,7 +309,7 @@ int benchVerb(const ArgumentList& arguments) {
   if (report.backend == "cpu") report.isa = cpu::nameOf(isa.tier);
   report.parameters = parametersOf(*program);
   report.batch = flags.batch;
-  report.ranks = program->ranks;
+  report.ranks = program->allRanks();
   report.threads = ThreadPool::global().threads();
 
   Roofs roofs;
@@ -315,7 +323,7 @@ int benchVerb(const ArgumentList& arguments) {
   };
   measureRoofs();
   Bench bench(session, config, flags, sessionFlags.profile,
-              sessionFlags.rankThreads ? program->ranks : 1);
+              sessionFlags.rankThreads ? program->allRanks() : 1);
   bench.warmUp();
   // The second run of an entry point is recorded.
   if (session.device().memory()) bench.warmUp();

@@ -74,7 +74,7 @@ std::optional<CostValues> workOf(const Program& program, const std::string& entr
 CollectiveWork collectivesOf(const Program& program, const std::string& entry,
                              const std::vector<SymbolValues>& runs) {
   CollectiveWork work;
-  if (program.ranks == 1) return work;
+  if (program.allRanks() == 1) return work;
   const CallCosts costs = costsOf(program).at(entry);
   const std::vector<Call>& calls = program.entry(entry).calls;
   for (const SymbolValues& values : runs)

@@ -110,7 +110,7 @@ int bisectVerb(const ArgumentList& arguments) {
   addDType(*parser, flags.dtype);
   addLayers(*parser, flags.family.layers);
   addPipelineFlags(*parser, flags);
-  addRanks(*parser, flags.compile.pipeline.mesh.ranks);
+  addRanks(*parser, flags.compile.pipeline.mesh);
   addTrialFlags(*parser, trial);
   parser->add_flag("--json", json, "print one JSON document");
   if (!parseArguments(*parser, arguments)) return kOk;

@@ -25,7 +25,7 @@ int compileVerb(const ArgumentList& arguments) {
   parser->add_option("-o,--output", output, "the .lathe file to write")->check(OutputFile{});
   addDType(*parser, flags.dtype);
   addPipelineFlags(*parser, flags);
-  addRanks(*parser, flags.compile.pipeline.mesh.ranks);
+  addRanks(*parser, flags.compile.pipeline.mesh);
   addBackend(*parser, flags.compile.backend);
   auto* all =
       parser->add_flag("--all-tiers", allTiers, "code for every instruction set tier (default)");

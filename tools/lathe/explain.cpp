@@ -51,19 +51,42 @@ void chooseEntries(ExplainReport& report, const std::string& name) {
   if (!lacking.empty()) console().note("left out: " + lacking);
 }
 
-// The same model on 1, 2, 4, ... ranks, each with the plan that it has then.
-RankScaling scalingOf(const ExplainReport& report, const Model& model, CompileFlags flags) {
-  constexpr int64_t kMostRanks = 64;
-  RankScaling scaling;
-  for (int64_t ranks = 1; ranks <= kMostRanks; ranks *= 2) {
-    flags.compile.pipeline.mesh.ranks = ranks;
+// What each stage of a pipeline takes, by entry point.
+std::map<std::string, std::vector<RankPrediction>> stagesOf(const ExplainReport& report,
+                                                            const Model& model,
+                                                            CompileFlags flags) {
+  std::map<std::string, std::vector<RankPrediction>> stages;
+  for (int64_t stage = 0; stage < report.stages; ++stage) {
+    flags.compile.pipeline.mesh.stage = stage;
     ExplainReport on = report;
-    on.ranks = ranks;
     on.program = costsOfModel(model, flags, report.stage, report.values);
+    if (model.program && stage > 0) on.program = on.program->laterStages[size_t(stage) - 1];
     for (const EntryPoint* e : report.entries)
       if (const EntryPoint& entry = on.program->entry(e->name); on.isKnown(entry))
-        scaling[e->name].push_back(predictOnRanks(on, entry));
+        stages[e->name].push_back(predictOnRanks(on, entry));
   }
+  return stages;
+}
+
+// The same model on 1, 2, 4, ... ranks, each with the plan that it has then; with stages of a
+// pipeline so many in each, compared with one rank.
+std::map<std::string, std::vector<RankPrediction>> scalingOf(const ExplainReport& report,
+                                                             const Model& model,
+                                                             CompileFlags flags) {
+  constexpr int64_t kMostRanks = 64;
+  std::map<std::string, std::vector<RankPrediction>> scaling;
+  auto add = [&](int64_t ranks, int64_t stages) {
+    flags.compile.pipeline.mesh.ranks = ranks * stages;
+    flags.compile.pipeline.mesh.stages = stages;
+    ExplainReport on = report;
+    on.ranks = ranks;
+    on.stages = stages;
+    for (const auto& [entry, each] : stagesOf(on, model, flags))
+      scaling[entry].push_back(predictOnStages(each));
+  };
+  if (report.stages > 1) add(1, 1);
+  for (int64_t ranks = 1; ranks * report.stages <= kMostRanks; ranks *= 2)
+    add(ranks, report.stages);
   return scaling;
 }
 
@@ -93,9 +116,10 @@ int explainVerb(const ArgumentList& arguments) {
   addBackend(*parser, flags.compile.backend);
   addDType(*parser, flags.dtype);
   addPipelineFlags(*parser, flags);
-  addRanks(*parser, flags.compile.pipeline.mesh.ranks);
+  addRanks(*parser, flags.compile.pipeline.mesh);
   parser->add_option("--mesh", mesh,
-                     "tp=N: the same as --ranks N, and how the model scales up to 64 ranks");
+                     "tp=N: the same as --ranks N, and how the model scales up to 64 ranks; "
+                     "tp=N,pp=S: so many ranks in each of S stages");
   parser->add_option("--link", link,
                      "between ranks: latency and bandwidth, as 25us,2.8GB/s (default: processes of "
                      "one host)");
@@ -106,9 +130,8 @@ int explainVerb(const ArgumentList& arguments) {
   report.values = parseSizes(sizes, "--set");
   // Tells the mistakes of flags before any work.
   if (!device.empty() && device != "host") report.machine = parseMachine(device);
-  int64_t& ranks = flags.compile.pipeline.mesh.ranks;
-  if (!mesh.empty()) ranks = parseMesh(mesh);
-  if (!link.empty() && ranks <= 1)
+  if (!mesh.empty()) flags.compile.pipeline.mesh = parseMesh(mesh);
+  if (!link.empty() && flags.compile.pipeline.mesh.ranks <= 1)
     throw Error(ErrorCode::InvalidArgument, "--link is between ranks; add --mesh tp=N");
   const Link between = link.empty() ? sharedMemoryLink() : parseLink(link);
   Model model = openModel(path, flags.loras);
@@ -118,7 +141,9 @@ int explainVerb(const ArgumentList& arguments) {
   report.everyOp = everyOp;
   report.program = costsOfModel(model, flags, stage, report.values);
   report.ranks = report.program->ranks;
-  if (report.ranks > 1) report.link = between;
+  report.stages = model.program ? model.program->stages()
+                                : std::max<int64_t>(flags.compile.pipeline.mesh.stages, 1);
+  if (report.ranks * report.stages > 1) report.link = between;
   chooseEntries(report, entry);
   bool anyKnown = false;
   for (const EntryPoint* e : report.entries) anyKnown |= report.isKnown(*e);
@@ -126,12 +151,13 @@ int explainVerb(const ArgumentList& arguments) {
     report.machine.reset();  // polynomials have no time
   else if (!report.machine)
     report.machine = hostRoofs(anew);
-  const RankScaling scaling =
-      mesh.empty() || !anyKnown ? RankScaling() : scalingOf(report, model, flags);
+  RankPredictions predictions;
+  if (anyKnown && report.stages > 1) predictions.stages = stagesOf(report, model, flags);
+  if (anyKnown && !mesh.empty()) predictions.scaling = scalingOf(report, model, flags);
   if (json)
-    printExplanationJson(report, scaling);
+    printExplanationJson(report, predictions);
   else
-    printExplanation(report, scaling);
+    printExplanation(report, predictions);
   return kOk;
 }
 

@@ -188,6 +188,18 @@ int64_t bestRanks(const std::vector<RankPrediction>& predictions) {
   return std::ranges::min_element(predictions, {}, &RankPrediction::seconds)->ranks;
 }
 
+void printStages(const std::vector<RankPrediction>& stages) {
+  fmt::print(
+      "\n| stage | time | in messages and collectives | memory of a rank |\n"
+      "|--:|--:|--:|--:|\n");
+  for (size_t s = 0; s < stages.size(); ++s)
+    fmt::print("| {} | {} | {:.1f} % | {} |\n", s, timeText(stages[s].seconds),
+               100 * stages[s].linkSeconds / stages[s].seconds, byteText(stages[s].memory));
+  const RankPrediction all = predictOnStages(stages);
+  fmt::print("\none run takes {}; of several, such as chunks of a prompt, one ends every {}\n",
+             timeText(all.seconds), timeText(all.interval));
+}
+
 void printScaling(const std::vector<RankPrediction>& predictions) {
   if (predictions.empty()) return;
   fmt::print(
@@ -241,17 +253,30 @@ std::string ExplainReport::missing(const EntryPoint& entry) const {
 
 RankPrediction predictOnRanks(const ExplainReport& r, const EntryPoint& entry) {
   const WorkTotals total(rowsOf(r, entry));
-  return {r.ranks, total.seconds, total.linkSeconds, peakMemory(r, entry)};
+  return {r.ranks, total.seconds, total.linkSeconds, peakMemory(r, entry), total.seconds};
 }
 
-void printExplanation(const ExplainReport& r, const RankScaling& scaling) {
+RankPrediction predictOnStages(const std::vector<RankPrediction>& stages) {
+  RankPrediction all{.ranks = 0};
+  for (const RankPrediction& p : stages) {
+    all.ranks += p.ranks;
+    all.seconds += p.seconds;
+    all.linkSeconds += p.linkSeconds;
+    all.memory = std::max(all.memory, p.memory);
+    all.interval = std::max(all.interval, p.interval);
+  }
+  return all;
+}
+
+void printExplanation(const ExplainReport& r, const RankPredictions& predictions) {
   fmt::print("{}: backend {}, stage {}\n", r.model, r.program->backend, r.stage);
   if (r.machine)
     fmt::print("device {}: {}FLOP/s in 16 bits, {}FLOP/s in f32, {}/s\n", r.machine->name,
                countText(r.machine->narrowFlops), countText(r.machine->wideFlops),
                byteText(r.machine->bytesPerSecond));
   if (r.link)
-    fmt::print("one of {} ranks, link {}: {} and {}/s\n", r.ranks, r.link->name,
+    fmt::print("one of {} ranks{}, link {}: {} and {}/s\n", r.ranks * r.stages,
+               r.stages > 1 ? fmt::format(" in {} stages, the first", r.stages) : "", r.link->name,
                timeText(r.link->latency), byteText(r.link->bytesPerSecond));
   for (const EntryPoint* entry : r.entries) {
     const std::vector<Row> rows = rowsOf(r, *entry);
@@ -269,11 +294,14 @@ void printExplanation(const ExplainReport& r, const RankScaling& scaling) {
     if (total.unknown)
       fmt::print("\n{} calls have no cost: the backend did not note it\n", total.unknown);
     printMemory(r, *entry);
-    if (auto found = scaling.find(entry->name); found != scaling.end()) printScaling(found->second);
+    if (auto found = predictions.stages.find(entry->name); found != predictions.stages.end())
+      printStages(found->second);
+    if (auto found = predictions.scaling.find(entry->name); found != predictions.scaling.end())
+      printScaling(found->second);
   }
 }
 
-void printExplanationJson(const ExplainReport& r, const RankScaling& scaling) {
+void printExplanationJson(const ExplainReport& r, const RankPredictions& predictions) {
   Json out = document("explain");
   out["model"] = r.model;
   out["backend"] = r.program->backend;
@@ -286,7 +314,8 @@ void printExplanationJson(const ExplainReport& r, const RankScaling& scaling) {
                      {"wide_flops_per_second", r.machine->wideFlops},
                      {"bytes_per_second", r.machine->bytesPerSecond}};
   if (r.link)
-    out["link"] = {{"ranks", r.ranks},
+    out["link"] = {{"ranks", r.ranks * r.stages},
+                   {"stages", r.stages},
                    {"latency_s", r.link->latency},
                    {"bytes_per_second", r.link->bytesPerSecond}};
   out["entries"] = Json::array();
@@ -313,12 +342,18 @@ void printExplanationJson(const ExplainReport& r, const RankScaling& scaling) {
     }
     item["total"]["calls_without_cost"] = total.unknown;
     item["memory"] = memoryJson(r, *entry, known);
-    if (auto found = scaling.find(entry->name); found != scaling.end())
+    auto add = [&](const char* key, const auto& of) {
+      auto found = of.find(entry->name);
+      if (found == of.end()) return;
       for (const RankPrediction& p : found->second)
-        item["scaling"].push_back({{"ranks", p.ranks},
-                                   {"time_s", p.seconds},
-                                   {"link_s", p.linkSeconds},
-                                   {"peak_bytes", p.memory}});
+        item[key].push_back({{"ranks", p.ranks},
+                             {"time_s", p.seconds},
+                             {"link_s", p.linkSeconds},
+                             {"interval_s", p.interval},
+                             {"peak_bytes", p.memory}});
+    };
+    add("stages", predictions.stages);
+    add("scaling", predictions.scaling);
     out["entries"].push_back(std::move(item));
   }
   printJson(out);

@@ -21,6 +21,7 @@ struct ExplainReport {
   std::optional<MachineRoofs> machine;  ///< with values: what predicts the times
   std::vector<const EntryPoint*> entries;
   int64_t ranks = 1;         ///< how many run the program together
+  int64_t stages = 1;        ///< of a pipeline, so many ranks each
   std::optional<Link> link;  ///< between several
   bool everyOp = false;      ///< one row per call instead of one per place in a layer
 
@@ -30,18 +31,25 @@ struct ExplainReport {
   std::string missing(const EntryPoint& entry) const;
 };
 
-/// An entry point on so many ranks.
+/// An entry point on so many ranks, or on those of a stage.
 struct RankPrediction {
   int64_t ranks = 1;
-  double seconds = 0, linkSeconds = 0;  ///< of it in collectives
+  double seconds = 0, linkSeconds = 0;  ///< of it in collectives and messages
   double memory = 0;                    ///< peak of one rank, in bytes
+  double interval = 0;                  ///< between the ends of runs, of which each stage has one
 };
 /// Sizes and machine are known.
 RankPrediction predictOnRanks(const ExplainReport& report, const EntryPoint& entry);
-/// By entry point, for rising numbers of ranks.
-using RankScaling = std::map<std::string, std::vector<RankPrediction>>;
+/// One run goes through the stages of a pipeline one after the other.
+RankPrediction predictOnStages(const std::vector<RankPrediction>& stages);
 
-void printExplanation(const ExplainReport& report, const RankScaling& scaling);
-void printExplanationJson(const ExplainReport& report, const RankScaling& scaling);
+/// By entry point.
+struct RankPredictions {
+  std::map<std::string, std::vector<RankPrediction>> scaling;  ///< for rising numbers of ranks
+  std::map<std::string, std::vector<RankPrediction>> stages;   ///< of a pipeline of several
+};
+
+void printExplanation(const ExplainReport& report, const RankPredictions& predictions);
+void printExplanationJson(const ExplainReport& report, const RankPredictions& predictions);
 
 }  // namespace lathe::cli

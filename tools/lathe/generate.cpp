@@ -202,7 +202,7 @@ int generateVerb(const ArgumentList& arguments) {
   addFlags(*parser, flags);
   addDType(*parser, compileFlags.dtype);
   addPipelineFlags(*parser, compileFlags);
-  addRanks(*parser, compileFlags.compile.pipeline.mesh.ranks);
+  addRanks(*parser, compileFlags.compile.pipeline.mesh);
   addRankThreads(*parser, sessionFlags.rankThreads);
   addBackend(*parser, compileFlags.compile.backend);
   parser->add_option("--weights", sessionFlags.weights,
@@ -290,7 +290,7 @@ int generateVerb(const ArgumentList& arguments) {
     const Model draftModel = openModel(flags.draft);
     compileFlags.family.verify = compileFlags.family.greedy = false;
     sessionFlags.weights.clear();
-    compileFlags.compile.pipeline.mesh.ranks = 1;  // it is small: rank 0 runs it alone
+    compileFlags.compile.pipeline.mesh = {.ranks = 1};  // it is small: rank 0 runs it alone
     draft.emplace(draftModel, compileFlags, sessionFlags);
     if (draft->config.vocabSize != config.vocabSize)
       throw Error(ErrorCode::InvalidArgument,

@@ -178,7 +178,7 @@ int inspectVerb(const ArgumentList& arguments) {
   addDType(*parser, flags.dtype);
   addLayers(*parser, flags.family.layers);
   addPipelineFlags(*parser, flags);
-  addRanks(*parser, flags.compile.pipeline.mesh.ranks);
+  addRanks(*parser, flags.compile.pipeline.mesh);
   addGreedy(*parser, flags.family.greedy);
   PipelineQuestions questions;
   addPipelineQuestions(*parser, questions);
@@ -210,8 +210,10 @@ int inspectVerb(const ArgumentList& arguments) {
   }
   // Inputs, sizes and weights are the same for every backend; the reference makes no code, and
   // knows no ranks. Without --ranks they are the whole model's, whatever the graph says of ranks.
-  int64_t& ranks = flags.compile.pipeline.mesh.ranks;
-  ranks = std::max<int64_t>(ranks, 1);
+  Mesh& mesh = flags.compile.pipeline.mesh;
+  int64_t& ranks = mesh.ranks;
+  ranks = std::max<int64_t>(mesh.ranksOfStage(), 1);
+  mesh.stages = 1;
   if (!model.program) flags.compile.backend = ranks > 1 ? "cpu" : "reference";
   std::shared_ptr<const Program> program = programOf(model, flags);
   if (hasOwnWeights(model) && !flags.randomWeights)

@@ -241,9 +241,21 @@ void addPipelineFlags(CLI::App& parser, CompileFlags& flags) {
   addRewriteFlags(parser, flags);
 }
 
-void addRanks(CLI::App& parser, int64_t& ranks) {
-  parser.add_option("--ranks", ranks, "run the model on so many ranks, each with its pieces of it")
+void addRanks(CLI::App& parser, Mesh& mesh) {
+  parser
+      .add_option("--ranks", mesh.ranks,
+                  "run the model on so many ranks, each with its pieces of it")
       ->check(WholeNumber{1, 1024});
+  // Behind --ranks, which is read first.
+  auto read = [&mesh](int64_t stages) {
+    mesh.stages = stages;
+    mesh.ranks = std::max(mesh.ranks, stages);
+  };
+  parser
+      .add_option_function<int64_t>("--stages", read,
+                                    "the layers lie in so many stages, of --ranks / --stages ranks "
+                                    "each: few messages, for slow links")
+      ->check(WholeNumber{1, 64});
 }
 
 void addGreedy(CLI::App& parser, bool& greedy) {
@@ -301,6 +313,7 @@ std::string flagsText(const CompileFlags& flags) {
   if (flags.family.layers) add("--layers", std::to_string(flags.family.layers));
   if (flags.family.cacheBlock) add("--cache-block", std::to_string(flags.family.cacheBlock));
   if (p.mesh.ranks > 1) add("--ranks", std::to_string(p.mesh.ranks));
+  if (p.mesh.stages > 1) add("--stages", std::to_string(p.mesh.stages));
   for (const std::string& file : p.patternFiles) add("--patterns", file);
   for (const std::string& file : p.plugins) add("--load-pass-plugin", file);
   add("--passes", p.passes);
@@ -366,8 +379,10 @@ std::shared_ptr<const Program> programOf(const Model& model, const CompileFlags&
     refuse(!p.passes.empty(), "--passes", model, compiled);
     refuse(!c.backendOptions.target.empty(), "--target", model, compiled);
     refuse(flags.family.cacheBlock, "--cache-block", model, compiled);
-    refuse(p.mesh.ranks > 1 && p.mesh.ranks != model.program->ranks, "--ranks", model,
-           " is a program compiled for " + std::to_string(model.program->ranks));
+    refuse(p.mesh.ranks > 1 && p.mesh.ranks != model.program->allRanks(), "--ranks", model,
+           " is a program compiled for " + std::to_string(model.program->allRanks()));
+    refuse(p.mesh.stages > 1 && p.mesh.stages != model.program->stages(), "--stages", model,
+           " is a program compiled for " + std::to_string(model.program->stages()));
     const std::string noRewrites = " is a compiled program; compile it anew";
     refuse(c.stopAfterRewrite != ~uint64_t(0), "--stop-after-rewrite", model, noRewrites);
     refuse(c.skipAttempt != ~uint64_t(0), "--skip-attempt", model, noRewrites);

@@ -84,8 +84,8 @@ std::string backendOf(const CompileFlags& flags);
 void addGreedy(CLI::App& parser, bool& greedy);
 /// Adds --cache-block.
 void addCacheBlock(CLI::App& parser, int64_t& block);
-/// Adds --ranks.
-void addRanks(CLI::App& parser, int64_t& ranks);
+/// Adds --ranks and --stages.
+void addRanks(CLI::App& parser, Mesh& mesh);
 /// Adds --layers.
 void addLayers(CLI::App& parser, int64_t& layers);
 /// With --layers 2 for a model so large that running it on the interpreter takes minutes, unless

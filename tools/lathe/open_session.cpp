@@ -106,17 +106,27 @@ constexpr auto kShared = std::to_array<std::string_view>(
 constexpr auto kSharedBiases =
     std::to_array<std::string_view>({"cls.predictions.decoder.bias", "lm_head.decoder.bias"});
 
+// Of all stages of a pipeline.
+std::vector<const TensorInfo*> weightsOf(const Program& program) {
+  std::vector<const TensorInfo*> all;
+  for (const TensorInfo& info : program.weights) all.push_back(&info);
+  for (const auto& later : program.laterStages)
+    for (const TensorInfo& info : later->weights) all.push_back(&info);
+  return all;
+}
+
 // Null where the program has none.
 const TensorInfo* tableOf(const Program& program) {
   const TensorInfo* table = nullptr;
-  for (const TensorInfo& info : program.weights)
+  for (const TensorInfo* info : weightsOf(program))
     for (std::string_view name : kTables)
-      if (info.source().ends_with(name)) table = &info;
+      if (info->source().ends_with(name)) table = info;
   return table;
 }
 
 bool isRead(const Program& program, std::string_view name) {
-  return std::ranges::find(program.weights, name, &TensorInfo::source) != program.weights.end();
+  return std::ranges::any_of(weightsOf(program),
+                             [&](const TensorInfo* info) { return info->source() == name; });
 }
 
 // Tensors that checkpoints carry although the model computes them or shares them.
@@ -166,10 +176,11 @@ void checkShared(const Program& program, const Checkpoint& checkpoint) {
 void checkAgainst(const Program& program, const Checkpoint& checkpoint) {
   std::vector<ExpectedWeight> expected;
   std::set<std::string_view> seen;  // a table may be read whole and in pieces
-  for (const TensorInfo& info : program.weights) {
-    if (!seen.insert(info.source()).second) continue;
-    ExpectedWeight weight{info.source(), info.dtype, {}};
-    for (const DimExpr& d : info.sourceShape()) weight.shape.push_back(d.asConstant().value_or(-1));
+  for (const TensorInfo* info : weightsOf(program)) {
+    if (!seen.insert(info->source()).second) continue;
+    ExpectedWeight weight{info->source(), info->dtype, {}};
+    for (const DimExpr& d : info->sourceShape())
+      weight.shape.push_back(d.asConstant().value_or(-1));
     expected.push_back(std::move(weight));
   }
   checkWeights(expected, checkpoint, redundantWeights(program, checkpoint));
@@ -201,7 +212,7 @@ Session openSession(const Model& model, std::shared_ptr<const Program> program,
   if (!flags.device.empty() && program->backend != "cuda")
     throw Error(ErrorCode::InvalidArgument, "--device is of the cuda backend, the program is for " +
                                                 program->backend + "; add --backend cuda");
-  if (flags.rankThreads && program->ranks == 1)
+  if (flags.rankThreads && program->allRanks() == 1)
     throw Error(ErrorCode::InvalidArgument,
                 "--rank-threads is of several ranks, the program is for one; add --ranks N, or "
                 "leave it out");
@@ -216,13 +227,13 @@ Session openSession(const Model& model, std::shared_ptr<const Program> program,
     for (const ExpectedWeight& weight : redundantWeights(*program, *checkpoint))
       leftOver.push_back(weight.name);
   }
-  auto bind = [random = flags.randomWeights, program, checkpoint, leftOver](Session& session,
-                                                                            Progress* progress) {
+  auto bind = [random = flags.randomWeights, checkpoint, leftOver](Session& session,
+                                                                   Progress* progress) {
     if (random) return session.bindRandomWeights(kRandomWeightSeed);
     if (!checkpoint) return;
     session.bindWeights(*checkpoint, leftOver, [&, read = size_t(0)](const std::string&) mutable {
       if (!progress) return;
-      const size_t all = program->weights.size();
+      const size_t all = session.program().weights.size();
       progress->at(++read, all);
       if (read == all) progress->stage("packing weights");
     });
@@ -230,9 +241,9 @@ Session openSession(const Model& model, std::shared_ptr<const Program> program,
   SessionOptions options{
       .threads = flags.threads, .profile = flags.profile, .device = flags.device};
   const bool rankThreads = flags.rankThreads;  // of this process: they share its pool
-  if (program->ranks > 1)
+  if (program->allRanks() > 1)
     options.ranks = startRanks(
-        program->ranks, flags.rankThreads,
+        program->allRanks(), flags.rankThreads,
         [=](std::shared_ptr<Communicator> end) {
           SessionOptions own = options;
           own.ranks = std::move(end);

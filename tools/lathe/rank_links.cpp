@@ -42,24 +42,39 @@ Link parseLink(const std::string& text) {
 
 Link sharedMemoryLink() { return parseLink("3us,2.5GB/s"); }
 
-int64_t parseMesh(const std::string& text) {
-  int64_t ranks = 0;
-  constexpr std::string_view axis = "tp=";
-  const char* end = text.data() + text.size();
-  if (text.starts_with(axis)) {
-    const auto [next, code] = std::from_chars(text.data() + axis.size(), end, ranks);
-    if (code == std::errc() && next == end && ranks >= 1 && ranks <= 1024) return ranks;
+Mesh parseMesh(const std::string& text) {
+  Mesh mesh;
+  int64_t ranks = 0;  // of each stage
+  bool isSound = true;
+  for (std::string_view left(text); isSound && !left.empty();) {
+    const std::string_view part = left.substr(0, left.find(','));
+    left.remove_prefix(std::min(left.size(), part.size() + 1));
+    int64_t& number = part.starts_with("pp=") ? mesh.stages : ranks;
+    const char* end = part.data() + part.size();
+    isSound = number == 0 && (part.starts_with("pp=") || part.starts_with("tp="));
+    if (!isSound) break;
+    const auto [next, code] = std::from_chars(part.data() + 3, end, number);
+    isSound = code == std::errc() && next == end && number >= 1 && number <= 1024;
   }
+  mesh.stages = std::max<int64_t>(mesh.stages, 1);
+  mesh.ranks = std::max<int64_t>(ranks, 1) * mesh.stages;
+  if (isSound && !text.empty() && mesh.stages <= 64 && mesh.ranks <= 1024) return mesh;
   throw Error(ErrorCode::InvalidArgument,
-              "--mesh: expected tp=N with from 1 to 1024 ranks, got '" + text + "'");
+              "--mesh: expected tp=N, pp=N or tp=N,pp=N with from 1 to 1024 ranks in at most 64 "
+              "stages, got '" +
+                  text + "'");
 }
+
+static bool isMessage(const Call& call) { return call.kind == "send" || call.kind == "receive"; }
 
 int exchangesOf(const Call& call) {
   if (call.kind == "all_reduce") return 2;
-  return call.kind == "all_gather" || call.kind == "all_to_all" || call.kind == "reduce_scatter";
+  return isMessage(call) || call.kind == "all_gather" || call.kind == "all_to_all" ||
+         call.kind == "reduce_scatter";
 }
 
 double collectiveBytes(const Call& call, const CostValues& cost, int64_t ranks) {
+  if (isMessage(call)) return call.kind == "send" ? cost.read : 0;
   const double whole = call.kind == "reduce_scatter" ? cost.read : cost.written;
   return exchangesOf(call) * double(ranks - 1) / double(ranks) * whole;
 }
@@ -68,6 +83,8 @@ std::optional<double> collectiveSeconds(const Call& call, const CostValues& cost
                                         const Link& link) {
   const int exchanges = exchangesOf(call);
   if (exchanges == 0) return std::nullopt;
+  if (call.kind == "receive") return 0;
+  if (call.kind == "send") return link.latency + cost.read / link.bytesPerSecond;
   const double steps = double(std::bit_width(uint64_t(ranks) - 1));
   return exchanges * steps * link.latency +
          collectiveBytes(call, cost, ranks) / link.bytesPerSecond;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "lathe/passes/pipeline.h"
 #include "lathe/runtime/cost.h"
 #include "lathe/runtime/program.h"
 
@@ -21,17 +22,20 @@ struct Link {
 Link parseLink(const std::string& text);
 /// Two processes of one host, in shared memory, as measured on two cores.
 Link sharedMemoryLink();
-/// "tp=8": the number of ranks. Throws Error (InvalidArgument).
-int64_t parseMesh(const std::string& text);
+/// "tp=8", "pp=4" or "tp=2,pp=4": ranks that share each layer, and stages of a pipeline. Throws
+/// Error (InvalidArgument).
+Mesh parseMesh(const std::string& text);
 
 /// How often the ranks exchange pieces in a call: of a sum those of the addends and those of the
-/// result, in a gather those that they have. 0 in calls that are no collectives.
+/// result, in a gather those that they have, in a message what is sent. 0 in other calls.
 int exchangesOf(const Call& call);
 
-/// Bytes that a rank sends in a call with this cost: (ranks - 1) / ranks of all in each exchange.
+/// Bytes that a rank sends in a call with this cost: (ranks - 1) / ranks of all in each exchange,
+/// or all of a message.
 double collectiveBytes(const Call& call, const CostValues& cost, int64_t ranks);
 
-/// Seconds of a collective call with this cost; nothing for other calls. An exchange takes
+/// Seconds of a collective call or a message with this cost, all of which is the sender's; nothing
+/// for other calls. An exchange takes
 /// log2(ranks) steps (Thakur, Rabenseifner and Gropp, "Optimization of Collective Communication
 /// Operations in MPICH", 2005).
 std::optional<double> collectiveSeconds(const Call& call, const CostValues& cost, int64_t ranks,

@@ -231,7 +231,7 @@ int runVerb(const ArgumentList& arguments) {
   addBackend(*parser, flags.compile.backend);
   addDType(*parser, flags.dtype);
   addPipelineFlags(*parser, flags);
-  addRanks(*parser, flags.compile.pipeline.mesh.ranks);
+  addRanks(*parser, flags.compile.pipeline.mesh);
   addRankThreads(*parser, sessionFlags.rankThreads);
   addThreads(*parser, sessionFlags.threads);
   addDevice(*parser, sessionFlags.device);

@@ -207,7 +207,7 @@ int serveVerb(const ArgumentList& arguments) {
   addFlags(*parser, flags);
   addDType(*parser, compileFlags.dtype);
   addPipelineFlags(*parser, compileFlags);
-  addRanks(*parser, compileFlags.compile.pipeline.mesh.ranks);
+  addRanks(*parser, compileFlags.compile.pipeline.mesh);
   addRankThreads(*parser, sessionFlags.rankThreads);
   addBackend(*parser, compileFlags.compile.backend);
   parser->add_option("--weights", sessionFlags.weights, ".safetensors file or folder of weights");

@@ -62,7 +62,7 @@ int whyNotVerb(const ArgumentList& arguments) {
   addDType(*parser, flags.dtype);
   addLayers(*parser, flags.family.layers);
   addPipelineFlags(*parser, flags);
-  addRanks(*parser, flags.compile.pipeline.mesh.ranks);
+  addRanks(*parser, flags.compile.pipeline.mesh);
   parser->add_flag("--json", json, "print one JSON document");
   if (!parseArguments(*parser, arguments)) return kOk;
   if (!options.at.empty() && options.at.find(':') == options.at.npos)
