@@ -146,10 +146,6 @@ void expectValid(NumericsMode mode, Stage until) {
                 std::to_string(int(until)) + " is no stage; lathe::Stage names those there are");
 }
 
-}  // namespace
-
-namespace {
-
 // The stages of a pipeline are graphs of their own, of which each is compiled like any other. Who
 // looks on sees one of them.
 class StageCompiler {
