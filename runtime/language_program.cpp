@@ -141,9 +141,13 @@ PagedSizes pagedSizes(const Program& program, const PagedEntry& prefill,
   };
   PagedSizes sizes{.maxPositions = limits.maxPositions, .chunk = promptTokensOf(program.backend)};
   const DimExpr blocks = DimExpr::symbol(kBlocksSymbol);
-  for (const TensorInfo& state : program.states)
-    if (state.shape.size() == 4 && state.shape[0] == blocks)
-      sizes.block = state.shape[2].asConstant().value_or(0);
+  auto readStates = [&](const Program& stage) {
+    for (const TensorInfo& state : stage.states)
+      if (state.shape.size() == 4 && state.shape[0] == blocks)
+        sizes.block = state.shape[2].asConstant().value_or(0);
+  };
+  readStates(program);
+  for (const auto& stage : program.laterStages) readStates(*stage);
   if (sizes.block < 1 || sizes.block > kMostBlockTokens)
     throw misfit(entry, "expected states [blocks, heads, tokens of a block, depth]");
   for (const SymbolInfo& s : program.symbols) {

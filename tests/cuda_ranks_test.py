@@ -37,6 +37,8 @@ for way in WAYS:
     for nccl in ("", mock):
         text = run("generate", model, *PROMPT, *ON_CUDA, "--ranks", "2", *way, LATHE_NCCL=nccl)
         assert text == alone, (way, nccl, text, alone)
+        text = run("generate", model, *PROMPT, *ON_CUDA, "--ranks", "2", "--stages", "2", *way, LATHE_NCCL=nccl)
+        assert text == alone, ("stages", way, nccl, text, alone)
 
 # Every number of a run, to the rounding of another order of sums.
 call = ["run", model, *ON_CUDA, "--dtype", "f32", "--entry", "forward", "--input", "input_ids=1x5xi64=5,9,7,3,2",

@@ -46,6 +46,14 @@ class StageCutter {
     auto it = plan_.states.find(state);
     return (it == plan_.states.end() ? 0 : it->second) == stage_;
   }
+  // The stage that has a value, also a state that is read and nothing else; -1: all of them.
+  int64_t ownerOf(func::FuncOp f, Value v) const {
+    auto argument = dyn_cast<BlockArgument>(v);
+    const StringRef state = argument ? stateOf(f.getArgAttrDict(argument.getArgNumber())) : "";
+    if (state.empty()) return plan_.of(v);
+    auto it = plan_.states.find(state);
+    return it == plan_.states.end() ? 0 : it->second;
+  }
   // Whether a result, or an argument with these attributes, is this stage's.
   bool isOwn(DictionaryAttr attributes, bool otherwise) const {
     const StringRef state = stateOf(attributes);
@@ -74,7 +82,7 @@ class StageCutter {
     b_.setInsertionPoint(end);
     for (OpOperand& use : end->getOpOperands()) {
       const Value v = use.get();
-      const int64_t from = plan_.of(v);
+      const int64_t from = ownerOf(f, v);
       if (from <= 0 || !stateOf(f.getResultAttrDict(use.getOperandNumber())).empty()) continue;
       if (from != stage_ && stage_ != 0) continue;
       auto [it, isNew] = exchanged.try_emplace(v);
@@ -132,8 +140,15 @@ class StageCutter {
   // States that are not.
   void dropArguments(func::FuncOp f) {
     llvm::BitVector drop(f.getNumArguments());
-    for (unsigned i = 0; i < f.getNumArguments(); ++i)
-      if (!isOwn(f.getArgAttrDict(i), true)) drop.set(i);
+    for (unsigned i = 0; i < f.getNumArguments(); ++i) {
+      if (isOwn(f.getArgAttrDict(i), true)) continue;
+      drop.set(i);
+      if (!f.getArgument(i).use_empty())
+        throw Error(ErrorCode::Unsupported, "stages of a pipeline: what the state '" +
+                                                stateOf(f.getArgAttrDict(i)).str() +
+                                                "' holds is kept as it is in a state of another "
+                                                "stage; take one stage");
+    }
     [[maybe_unused]] const LogicalResult erased = f.eraseArguments(drop);
     assert(succeeded(erased));
   }

@@ -83,13 +83,15 @@ class MpiRank final : public Communicator {
     MPI_Comm_size(all_, &size_);
   }
   ~MpiRank() override {
-    if (!owns_) return;
+    int isOver = 0;
+    MPI_Finalized(&isOver);
     try {
       for (auto& [to, sent] : sent_)
-        while (!sent.empty()) waitForOldest(sent);
+        while (!isOver && !sent.empty()) waitForOldest(sent);
     } catch (const Error&) {
       // Whoever should have received them is gone.
     }
+    if (!owns_) return;
     // Rank 0 may have work left while the others wait for it here.
     std::optional<Watchdog> watchdog;
     if (rank_ == 0) watchdog.emplace(deadline_, "the end of the job");

@@ -283,7 +283,8 @@ int benchVerb(const ArgumentList& arguments) {
         ErrorCode::InvalidArgument,
         flags.path + ": bench needs a model's config.json; time other graphs with lathe run");
   compileFlags.randomWeights = sessionFlags.randomWeights;
-  compileFlags.family.greedy = backendOf(compileFlags) == "cuda";
+  compileFlags.family.greedy =
+      backendOf(compileFlags) == "cuda" && compileFlags.compile.pipeline.mesh.ranks <= 1;
   if (!model.program) requestFor(model, compileFlags);  // tells its mistakes before any other
   const ModelConfig config = configOf(model);
   if (flags.prompt + flags.tokens > maxPositionsOf(config))

@@ -194,7 +194,8 @@ void printStages(const std::vector<RankPrediction>& stages) {
       "|--:|--:|--:|--:|\n");
   for (size_t s = 0; s < stages.size(); ++s)
     fmt::print("| {} | {} | {:.1f} % | {} |\n", s, timeText(stages[s].seconds),
-               100 * stages[s].linkSeconds / stages[s].seconds, byteText(stages[s].memory));
+               stages[s].seconds > 0 ? 100 * stages[s].linkSeconds / stages[s].seconds : 0.0,
+               byteText(stages[s].memory));
   const RankPrediction all = predictOnStages(stages);
   fmt::print("\none run takes {}; of several, such as chunks of a prompt, one ends every {}\n",
              timeText(all.seconds), timeText(all.interval));

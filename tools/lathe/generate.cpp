@@ -244,11 +244,12 @@ int generateVerb(const ArgumentList& arguments) {
                 fmt::format("the prompt has {} tokens, the model takes at most {} positions",
                             prompt.ids.size(), maxPositionsOf(config)));
   compileFlags.family.verify = flags.speculate > 0;
-  // A GPU would wait for the host at each token.
-  compileFlags.family.greedy = backendOf(compileFlags) == "cuda" && flags.speculate == 0 &&
-                               flags.beams == 0 && flags.batch.empty() && checked.isPlainGreedy() &&
-                               !flags.logProbabilities && flags.constraint.schemaFile.empty() &&
-                               flags.constraint.regex.empty();
+  // A GPU would wait for the host at each token. Several ranks do without.
+  compileFlags.family.greedy =
+      backendOf(compileFlags) == "cuda" && compileFlags.compile.pipeline.mesh.ranks <= 1 &&
+      flags.speculate == 0 && flags.beams == 0 && flags.batch.empty() && checked.isPlainGreedy() &&
+      !flags.logProbabilities && flags.constraint.schemaFile.empty() &&
+      flags.constraint.regex.empty();
   Session session = openSession(model, programOf(model, compileFlags), sessionFlags);
   const GeneratorLimits limits{config.targetVocabSize, maxPositionsOf(config)};
   PromptReader reader(session, config, generation);

@@ -249,7 +249,7 @@ void addRanks(CLI::App& parser, Mesh& mesh) {
   // Behind --ranks, which is read first.
   auto read = [&mesh](int64_t stages) {
     mesh.stages = stages;
-    mesh.ranks = std::max(mesh.ranks, stages);
+    if (mesh.ranks == 0) mesh.ranks = stages;
   };
   parser
       .add_option_function<int64_t>("--stages", read,
@@ -400,6 +400,8 @@ std::shared_ptr<const Program> programOf(const Model& model, const CompileFlags&
 std::optional<DType> arithmeticOf(const Program& program) {
   for (const TensorInfo& state : program.states)
     if (isFloat(state.dtype)) return state.dtype;
+  for (const auto& stage : program.laterStages)
+    if (auto dtype = arithmeticOf(*stage)) return dtype;
   return std::nullopt;
 }
 

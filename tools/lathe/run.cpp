@@ -68,9 +68,13 @@ void setStateSymbols(Session& session, const EntryPoint& entry,
         inInputs.insert(name);
         if (d == DimExpr::symbol(name)) given.insert(name);
       }
-  for (const Port& port : entry.statesIn)
-    for (const DimExpr& d : entry.slots[size_t(port.slot)].shape)
-      for (const std::string& name : d.symbols()) inStates.insert(name);
+  auto readStates = [&](const EntryPoint& of) {
+    for (const Port& port : of.statesIn)
+      for (const DimExpr& d : of.slots[size_t(port.slot)].shape)
+        for (const std::string& name : d.symbols()) inStates.insert(name);
+  };
+  readStates(entry);
+  for (const auto& stage : program.laterStages) readStates(stage->entry(entry.name));
   for (const SymbolInfo& s : program.symbols)
     if (inStates.contains(s.name) && !inInputs.contains(s.name))
       session.setSymbol(s.name, s.hi / s.multiple * s.multiple);

@@ -199,6 +199,7 @@ void NcclRanks::await(const std::string& what, const std::function<bool()>& isDo
     const std::string who =
         what + " of rank " + std::to_string(rank()) + " of " + std::to_string(size());
     try {
+      ranks_->advance();  // what others wait for on the host, such as the next command
       ranks_->throwIfEnded();
     } catch (const Error& e) {
       fail(e.what());
