@@ -150,15 +150,14 @@ void expectValid(NumericsMode mode, Stage until) {
 // looks on sees one of them.
 class StageCompiler {
  public:
-  StageCompiler(const Graph& graph, const CompileOptions& options)
-      : graph_(graph), options_(options), backend_(findBackend(options.backend)) {}
+  StageCompiler(const Backend& backend, const CompileOptions& options)
+      : backend_(backend), options_(options) {}
 
-  Program run(int64_t stage, Stage until, const StageObserver& observe,
-              const StepObserver& observeStep) {
+  /// Changes `module`, a copy of the graph. `mesh` says which stage.
+  Program run(mlir::OwningOpRef<mlir::ModuleOp> module, const Mesh& mesh, Stage until,
+              const StageObserver& observe, const StepObserver& observeStep) {
     PipelineOptions pipeline = options_.pipeline;
-    pipeline.mesh.stage = stage;
-    mlir::OwningOpRef<mlir::ModuleOp> module = graph_.impl().copy();
-    const Mesh mesh = meshOf(*module, pipeline.mesh);
+    pipeline.mesh.stage = mesh.stage;
     BackendRequest request{options_.backendOptions, pipeline.mode, mesh.simulate ? 1 : mesh.ranks};
     if (std::string problem = backend_.whyNotWith(request); !problem.empty())
       throw Error(ErrorCode::Unsupported, problem);
@@ -224,9 +223,8 @@ class StageCompiler {
     writeFileAtomically(file, print(m, true));
   }
 
-  const Graph& graph_;
-  const CompileOptions& options_;
   const Backend& backend_;
+  const CompileOptions& options_;
 };
 
 }  // namespace
@@ -236,7 +234,7 @@ Program runStages(const Graph& graph, Stage until, const CompileOptions& options
   const PipelineOptions& pipeline = options.pipeline;
   expectValid(pipeline.mode, until);
   loadBackendPlugins(options.backendPlugins);
-  findBackend(options.backend);  // before anything else is told
+  const Backend& backend = findBackend(options.backend);
   const WeightFormats& weights = options.backendOptions.weights;
   const Contract precision =
       weights.quantizesWeights() ? Contract::WeightPrecision : Contract::ActivationPrecision;
@@ -245,17 +243,20 @@ Program runStages(const Graph& graph, Stage until, const CompileOptions& options
                                                 refusalOf(precision, pipeline.mode) +
                                                 "; take another mode");
   const auto lock = graph.impl().lock();
-  const Mesh mesh = meshOf(*graph.impl().copy(), pipeline.mesh);
-  if (until != Stage::Program || mesh.stages == 1)
-    return StageCompiler(graph, options).run(mesh.stage, until, observe, observeStep);
-  Program first = StageCompiler(graph, options).run(0, until, observe, observeStep);
+  mlir::OwningOpRef<mlir::ModuleOp> module = graph.impl().copy();
+  Mesh mesh = meshOf(*module, pipeline.mesh);
+  const bool allStages = until == Stage::Program && mesh.stages > 1;
+  if (allStages) mesh.stage = 0;
+  Program first =
+      StageCompiler(backend, options).run(std::move(module), mesh, until, observe, observeStep);
+  if (!allStages) return first;
   CompileOptions unseen = options;
   unseen.record = nullptr;
   unseen.observer = nullptr;
   unseen.saveIrDir.clear();
-  for (int64_t stage = 1; stage < mesh.stages; ++stage)
-    first.laterStages.push_back(
-        std::make_shared<const Program>(StageCompiler(graph, unseen).run(stage, until, {}, {})));
+  for (mesh.stage = 1; mesh.stage < mesh.stages; ++mesh.stage)
+    first.laterStages.push_back(std::make_shared<const Program>(
+        StageCompiler(backend, unseen).run(graph.impl().copy(), mesh, until, {}, {})));
   return first;
 }
 
