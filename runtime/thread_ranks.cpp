@@ -10,12 +10,10 @@
 #include "lathe/runtime/communicator.h"
 #include "lathe/runtime/error.h"
 #include "runtime/join_ranks.h"
+#include "runtime/rank_messages.h"
 
 namespace lathe {
 namespace {
-
-// So many messages from one rank to another may be on their way; then the sender waits.
-constexpr size_t kMostOnTheWay = 16;
 
 // What a rank comes with.
 struct Offer {
@@ -64,7 +62,7 @@ class Group {
 
   /// Lays a message down for another rank.
   void send(int from, int to, const void* data, size_t bytes) {
-    expectRank("send", to);
+    expectRank("send", to, offers.size());
     std::unique_lock lock(mutex_);
     auto& box = mail_[{from, to}];
     await(lock, describe("send", bytes, from), to, false,
@@ -75,7 +73,7 @@ class Group {
   }
   /// Takes the next one up.
   void receive(int from, int to, void* data, size_t bytes, bool patient) {
-    expectRank("receive", from);
+    expectRank("receive", from, offers.size());
     std::unique_lock lock(mutex_);
     auto& box = mail_[{from, to}];
     await(lock, describe("receive", bytes, to), from, patient, [&] { return !box.empty(); });
@@ -111,11 +109,6 @@ class Group {
   }
 
  private:
-  void expectRank(const char* call, int rank) const {
-    if (rank < 0 || size_t(rank) >= offers.size())
-      throw Error(ErrorCode::InvalidArgument, std::string(call) + ": rank " + std::to_string(rank) +
-                                                  " is none of " + std::to_string(offers.size()));
-  }
   std::string describe(const char* call, size_t bytes, int rank) const {
     return std::string(call) + " of " + std::to_string(bytes) + " bytes of rank " +
            std::to_string(rank) + " of " + std::to_string(offers.size());

@@ -22,14 +22,12 @@
 #include "lathe/runtime/communicator.h"
 #include "lathe/runtime/error.h"
 #include "runtime/join_ranks.h"
+#include "runtime/rank_messages.h"
 
 namespace lathe {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// So many messages from one rank to another may be on their way; then the sender waits.
-constexpr size_t kMostOnTheWay = 16;
 
 // MPI begins and ends together with all ranks, and waits for them as long as it takes. There is no
 // call that would end such a wait: the process does, and mpirun the job.
@@ -155,7 +153,7 @@ class MpiRank final : public Communicator {
   }
 
   void send(int to, const void* data, size_t bytes) override {
-    expectRank("send", to);
+    expectRank("send", to, size_t(size_));
     const std::string what =
         "send of " + std::to_string(bytes) + " bytes to rank " + std::to_string(to);
     // MPI reads what is sent until it says so.
@@ -165,7 +163,7 @@ class MpiRank final : public Communicator {
   }
 
   void receive(int from, void* data, size_t bytes, bool isPatient) override {
-    expectRank("receive", from);
+    expectRank("receive", from, size_t(size_));
     const std::string what =
         "receive of " + std::to_string(bytes) + " bytes from rank " + std::to_string(from);
     if (compares_) {
@@ -227,11 +225,6 @@ class MpiRank final : public Communicator {
     MPI_Request request = MPI_REQUEST_NULL;
   };
 
-  void expectRank(const char* call, int rank) const {
-    if (rank < 0 || rank >= size_)
-      throw Error(ErrorCode::InvalidArgument, std::string(call) + ": rank " + std::to_string(rank) +
-                                                  " is none of " + std::to_string(size_));
-  }
   bool isDone(Sent& sent) const {
     int done = 0;
     check(MPI_Test(&sent.request, &done, MPI_STATUS_IGNORE), sent.what);
