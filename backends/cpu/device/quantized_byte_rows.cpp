@@ -10,9 +10,9 @@ constexpr int64_t kChunkRows = 256;
 
 // Rows of a chunk as records, the sums of their elements, and a row in f32 for each worker.
 struct ByteScratch {
-  ByteScratch(const QuantizedShape& w, int threads)
+  ByteScratch(const QuantizedShape& w, int64_t elementBytes, int threads)
       : chunks(w, kByteChunk),
-        stride(chunks.count * fixedPointBytes(chunks.depth, 1)),
+        stride(chunks.count * fixedPointBytes(chunks.depth, elementBytes)),
         rows(alignUp64(size_t(kChunkRows * stride))),
         sums(alignUp64(size_t(kChunkRows * chunks.count) * 4)),
         row(alignUp64(size_t(w.paddedK()) * 4)),
@@ -22,23 +22,26 @@ struct ByteScratch {
   size_t rows, sums, row, bytes;
 };
 
+const ByteRowKernels& kernelsOf(const QuantizedShape& w, KernelIsa isa) {
+  return *quantizedKernels(isa).byteRows(w.bits());
+}
+
 }  // namespace
 
-size_t byteRowsScratchBytes(const QuantizedLinearSpec& spec, int threads) {
-  return ByteScratch(spec.weights, threads).bytes;
+size_t byteRowsScratchBytes(const QuantizedLinearSpec& spec, int threads, KernelIsa isa) {
+  return ByteScratch(spec.weights, kernelsOf(spec.weights, isa).elementBytes, threads).bytes;
 }
 
 void multiplyByteRows(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args,
                       const Epilogue& epilogue, KernelIsa isa, ThreadPool& pool, Scratch scratch) {
   const QuantizedShape& w = spec.weights;
   const QuantizedOperands layer(spec, args, isa);
-  const QuantizedKernels& kernels = quantizedKernels(isa);
+  const ByteRowKernels& kernels = kernelsOf(w, isa);
   const PanelKernels& panels = panelKernels(isa);
-  const ByteScratch sizes(w, pool.threads());
+  const ByteScratch sizes(w, kernels.elementBytes, pool.threads());
   const Chunks& chunks = sizes.chunks;
   char* memory = static_cast<char*>(scratch.data);
   float* sums = reinterpret_cast<float*>(memory + sizes.rows);
-  const QuantizedPanelFn* table = w.bits() == 8 ? kernels.byteRows8 : kernels.byteRows4;
   for (int64_t row0 = 0; row0 < args.m; row0 += kChunkRows) {
     const int64_t rows = std::min(kChunkRows, args.m - row0);
     pool.parallelFor(0, rows, 8, [&](int64_t begin, int64_t end, int worker) {
@@ -58,7 +61,7 @@ void multiplyByteRows(const QuantizedLinearSpec& spec, const QuantizedLinearArgs
         std::fill(acc, acc + some * kPanelColumns, 0.0f);
         const QuantizedRows x{memory + r * sizes.stride, sizes.stride,
                               spec.hasZero ? sums + r * chunks.count : nullptr, chunks.count};
-        table[some - 1](panel, x, 0, chunks.count, acc);
+        kernels.panel[some - 1](panel, x, 0, chunks.count, acc);
         panels.store(acc, kPanelColumns, some, cols, row0 + r, col0, epilogue);
       }
     });

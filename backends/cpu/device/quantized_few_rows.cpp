@@ -49,32 +49,38 @@ void runGroup(const QuantizedOperands& layer, const QuantizedShape& w, const Chu
 FixedPointFn fixedPointOf(const QuantizedKernels& kernels, const QuantizedShape& w) {
   return w.bits() == 8 ? kernels.toFixed8 : kernels.toFixed4;
 }
-// Whether rows are multiplied as bytes.
-bool areBytes(const QuantizedLinearSpec& spec, const QuantizedKernels& kernels) {
-  return spec.quantizesX && kernels.byteRecord;
+// Null where rows are not multiplied as bytes.
+const ByteRowKernels* byteKernelsOf(const QuantizedLinearSpec& spec,
+                                    const QuantizedKernels& kernels) {
+  const auto& bytes = kernels.byteRows(spec.weights.bits());
+  return spec.quantizesX && bytes ? &*bytes : nullptr;
 }
 const QuantizedPanelFn* tableOf(const QuantizedLinearSpec& spec, const QuantizedKernels& kernels) {
-  const bool is8 = spec.weights.bits() == 8;
-  if (areBytes(spec, kernels)) return is8 ? kernels.byteRows8 : kernels.byteRows4;
-  return is8 ? kernels.int8 : kernels.int4;
+  if (const ByteRowKernels* bytes = byteKernelsOf(spec, kernels)) return bytes->panel;
+  return spec.weights.bits() == 8 ? kernels.int8 : kernels.int4;
 }
 
 Chunks chunksOf(const QuantizedLinearSpec& spec, const QuantizedKernels& kernels) {
-  return Chunks(spec.weights, areBytes(spec, kernels) ? kByteChunk : kernels.chunk);
+  return Chunks(spec.weights, byteKernelsOf(spec, kernels) ? kByteChunk : kernels.chunk);
+}
+// Of a row that is no f32: bytes of a chunk's record; 0 where rows are f32.
+int64_t recordBytesOf(const QuantizedLinearSpec& spec, const QuantizedKernels& kernels,
+                      const Chunks& chunks) {
+  if (const ByteRowKernels* bytes = byteKernelsOf(spec, kernels))
+    return fixedPointBytes(chunks.depth, bytes->elementBytes);
+  return fixedPointOf(kernels, spec.weights) ? fixedPointBytes(chunks.depth) : 0;
 }
 
 // Up to kMostFewRows of A in the kernels' form, the sums of their chunks, and one row in f32.
 struct RowsScratch {
   RowsScratch(const QuantizedLinearSpec& spec, const QuantizedKernels& kernels)
-      : RowsScratch(spec.weights, chunksOf(spec, kernels),
-                    bool(fixedPointOf(kernels, spec.weights))) {}
-  RowsScratch(const QuantizedShape& w, const Chunks& chunks, bool fixedPoint)
-      : chunks(chunks),
-        stride(fixedPoint ? std::max(w.paddedK() * 4, chunks.count * fixedPointBytes(chunks.depth))
-                          : w.paddedK() * 4),
+      : chunks(chunksOf(spec, kernels)),
+        // Rows that have no form in fixed point are f32 after all.
+        stride(std::max(spec.weights.paddedK() * 4,
+                        chunks.count * recordBytesOf(spec, kernels, chunks))),
         rows(alignUp64(size_t(kMostFewRows * stride))),
         sums(alignUp64(size_t(kMostFewRows * chunks.count) * 4)),
-        row(alignUp64(size_t(w.paddedK()) * 4)) {}
+        row(alignUp64(size_t(spec.weights.paddedK()) * 4)) {}
   size_t bytes() const { return rows + sums + row; }
   Chunks chunks;
   int64_t stride;
@@ -90,16 +96,16 @@ std::optional<QuantizedRows> prepareRows(const QuantizedLinearSpec& spec,
   const RowsScratch sizes(spec, kernels);
   const Chunks& chunks = sizes.chunks;
   const FixedPointFn toFixedPoint = fixedPointOf(kernels, w);
-  const bool bytes = areBytes(spec, kernels);
+  const ByteRowKernels* bytes = byteKernelsOf(spec, kernels);
   float* sums = reinterpret_cast<float*>(scratch + sizes.rows);
   float* row = reinterpret_cast<float*>(scratch + sizes.rows + sizes.sums);
   for (int64_t r = 0; r < rows; ++r) {
     char* to = scratch + r * sizes.stride;
-    float* x = toFixedPoint ? row : reinterpret_cast<float*>(to);
     if (bytes) {
-      layer.byteRecordsOf(kernels, chunks, a, row0 + r, x, to, sums + r * chunks.count);
+      layer.byteRecordsOf(*bytes, chunks, a, row0 + r, row, to, sums + r * chunks.count);
       continue;
     }
+    float* x = toFixedPoint ? row : reinterpret_cast<float*>(to);
     layer.rowOf(a, row0 + r, x);
     std::fill(x + w.k, x + w.paddedK(), 0.0f);
     for (int64_t c = 0; c < chunks.count; ++c) {
@@ -121,7 +127,8 @@ void runPanels(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args,
   const QuantizedShape& w = spec.weights;
   const int64_t rows = std::min(kMostFewRows, args.m - row0);
   const QuantizedKernels* kernels = &quantizedKernels(isa);
-  if (args.m > kernels->fixedRows) kernels = &floatQuantizedKernels(isa);
+  if (args.m > kernels->fixedRows && !byteKernelsOf(spec, *kernels))
+    kernels = &floatQuantizedKernels(isa);
   auto x = prepareRows(spec, layer, *kernels, args.a, row0, rows, scratch);
   if (!x) {
     // They come out as f32 products make them.

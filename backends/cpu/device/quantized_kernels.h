@@ -2,6 +2,7 @@
 #pragma once
 // Micro-kernels on panels of quantized weights: a few rows of A times one panel of 64 columns.
 #include <cstdint>
+#include <optional>
 
 #include "backends/cpu/device/panel_kernels.h"
 
@@ -25,8 +26,8 @@ struct QuantizedPanel {
 /// Rows of A for the kernels: f32, or for dot products of bytes in fixed point. Then every chunk of
 /// a row is a record: a scale and three starting sums (of f32 and i32), then its elements times
 /// 1 / scale as whole numbers of 24 bits, their upper bytes first, then the middle and the lower
-/// ones, each of them signed. Of rows in 8 bits (byte_rows.h) one byte and the first sum are
-/// enough.
+/// ones, each of them signed. Of rows in 8 bits (byte_rows.h) one piece and the first sum are
+/// enough (ByteRowKernels).
 struct QuantizedRows {
   const char* x = nullptr;
   int64_t stride = 0;           ///< bytes between rows
@@ -68,6 +69,13 @@ inline constexpr int64_t kMostSharing = 24;
 /// Rows for which a turn of a panel stays in the cache.
 inline constexpr int64_t kMostFewRows = 24;
 
+/// Products of whole numbers with rows in 8 bits.
+struct ByteRowKernels {
+  ByteRecordFn record = nullptr;
+  int64_t elementBytes = 1;  ///< of a record: words of 16 bits where bytes times bytes do not fit
+  QuantizedPanelFn panel[kQuantizedRows] = {};
+};
+
 struct QuantizedKernels {
   QuantizedPanelFn int8[kQuantizedRows], int4[kQuantizedRows];
   int64_t chunk = 0;  ///< of K, where it is a part of a block; else a chunk is a block
@@ -79,9 +87,12 @@ struct QuantizedKernels {
   int64_t leastSharing = 0, mostSharing = -1;
   UnpackQuantizedFn unpack8 = nullptr, unpack4 = nullptr;
   ScaleSumsFn scaleSums = nullptr;
-  /// Of rows in 8 bits; null: they are multiplied as the multiples that they stand for.
-  ByteRecordFn byteRecord = nullptr;
-  QuantizedPanelFn byteRows8[kQuantizedRows] = {}, byteRows4[kQuantizedRows] = {};
+  /// For rows in 8 bits; without them these are multiplied as the multiples that they stand for.
+  std::optional<ByteRowKernels> byteRows8 = {}, byteRows4 = {};
+
+  const std::optional<ByteRowKernels>& byteRows(int bits) const {
+    return bits == 8 ? byteRows8 : byteRows4;
+  }
 };
 
 const QuantizedKernels& quantizedKernels(KernelIsa isa);

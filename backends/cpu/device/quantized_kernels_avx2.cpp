@@ -108,31 +108,49 @@ inline __m256i lineProducts(__m256i low, __m256i high, const char* bytes) {
 }
 
 // Up to four lines of 8 columns, as long as 16 bits hold the sums, times the upper, middle and
-// lower bytes of `rows` rows. Bytes of weights times those of A would not fit: only halves are
-// multiplied so.
-template <int rows>
+// lower bytes of `rows` rows, or the only ones that rows in 8 bits have. Bytes of weights times
+// those of A would not fit: only halves are multiplied so.
+template <int rows, int pieces>
 inline void halvesTimesBytes(const char* b, int lines, const char* const (&bytes)[rows],
-                             int64_t chunk, __m256i (&sum)[rows][3]) {
+                             int64_t chunk, __m256i (&sum)[rows][pieces]) {
   const __m256i low = _mm256_set1_epi8(15), ones = _mm256_set1_epi16(1);
-  __m256i part[rows][3];
+  __m256i part[rows][pieces];
   for (int r = 0; r < rows; ++r)
-    for (int piece = 0; piece < 3; ++piece) part[r][piece] = _mm256_setzero_si256();
+    for (int piece = 0; piece < pieces; ++piece) part[r][piece] = _mm256_setzero_si256();
   for (int line = 0; line < lines; ++line) {
     const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b + line * 256));
     const __m256i first = _mm256_and_si256(words, low);
     const __m256i second = _mm256_and_si256(_mm256_srli_epi16(words, 4), low);
     for (int r = 0; r < rows; ++r)
-      for (int piece = 0; piece < 3; ++piece)
+      for (int piece = 0; piece < pieces; ++piece)
         part[r][piece] = _mm256_add_epi16(
             part[r][piece], lineProducts(first, second, bytes[r] + piece * chunk + line * 8));
   }
   for (int r = 0; r < rows; ++r)
-    for (int piece = 0; piece < 3; ++piece)
+    for (int piece = 0; piece < pieces; ++piece)
       sum[r][piece] = _mm256_add_epi32(sum[r][piece], _mm256_madd_epi16(part[r][piece], ones));
 }
 
-// Products of 4-bit weights with rows in fixed point: whole numbers, exact up to the scale.
+// Adds the sums of 8 columns and a chunk, times the rows' units, to those of the panel; `row` is
+// that of the chunk's scales.
 template <int rows>
+inline void addScaled(const QuantizedPanel& p, const QuantizedRows& a, int64_t chunk, int64_t row,
+                      int column, const char* const (&record)[rows], const __m256 (&sum)[rows],
+                      float* acc) {
+  const __m256 scale = numbersOf(p.scale, p.bf16, row, column);
+  const __m256 zero = p.zero ? zerosOf(p, row, column) : _mm256_setzero_ps();
+  for (int r = 0; r < rows; ++r) {
+    float unit;
+    __builtin_memcpy(&unit, record[r], 4);
+    __m256 y = _mm256_mul_ps(sum[r], _mm256_set1_ps(unit));
+    if (p.zero) y = _mm256_fnmadd_ps(zero, _mm256_set1_ps(a.sums[r * a.sumStride + chunk]), y);
+    float* to = acc + r * 64 + column * 8;
+    _mm256_storeu_ps(to, _mm256_fmadd_ps(y, scale, _mm256_loadu_ps(to)));
+  }
+}
+
+// Products of 4-bit weights with rows in fixed point: whole numbers, exact up to the scale.
+template <int rows, int pieces>
 void fixedPointPanel(const QuantizedPanel& p, const QuantizedRows& a, int64_t chunk0,
                      int64_t chunk1, float* acc) {
   constexpr int kLines = 4;
@@ -141,40 +159,89 @@ void fixedPointPanel(const QuantizedPanel& p, const QuantizedRows& a, int64_t ch
     const int64_t row = chunk * p.chunk / p.block;
     const char* b = p.q + chunk * p.chunk * 32;
     const char* next = b + (p.chunk * 32 > 2048 ? p.chunk * 32 : 2048);
+    const char* record[rows];
+    for (int r = 0; r < rows; ++r)
+      record[r] = a.x + r * a.stride + chunk * fixedPointBytes(p.chunk, pieces);
     for (int c = 0; c < 8; ++c) {
       // An eighth of the chunk behind, or of the one behind that where they are short.
       for (int64_t at = 0; at < depth * 4; at += 64) _mm_prefetch(next + at, _MM_HINT_T0);
       next += depth * 4;
-      const __m256 scale = numbersOf(p.scale, p.bf16, row, c);
-      const char* record[rows];
-      __m256i sum[rows][3];
-      for (int r = 0; r < rows; ++r) {
-        record[r] = a.x + r * a.stride + chunk * fixedPointBytes(p.chunk);
-        for (int piece = 0; piece < 3; ++piece)
+      __m256i sum[rows][pieces];
+      for (int r = 0; r < rows; ++r)
+        for (int piece = 0; piece < pieces; ++piece)
           sum[r][piece] = _mm256_set1_epi32(wordAt(record[r] + 4 + piece * 4));
-      }
-      int64_t k = 0;
-      for (; k < depth; k += 8 * kLines) {
+      for (int64_t k = 0; k < depth; k += 8 * kLines) {
         const char* bytes[rows];
         for (int r = 0; r < rows; ++r) bytes[r] = record[r] + 16 + k;
         const char* lines = b + k * 32 + c * 32;
         if (depth - k >= 8 * kLines)
-          halvesTimesBytes<rows>(lines, kLines, bytes, p.chunk, sum);
+          halvesTimesBytes<rows, pieces>(lines, kLines, bytes, p.chunk, sum);
         else
-          halvesTimesBytes<rows>(lines, int(depth - k) / 8, bytes, p.chunk, sum);
+          halvesTimesBytes<rows, pieces>(lines, int(depth - k) / 8, bytes, p.chunk, sum);
+      }
+      __m256 y[rows];
+      for (int r = 0; r < rows; ++r) {
+        y[r] = _mm256_cvtepi32_ps(sum[r][0]);
+        if constexpr (pieces == 3) {
+          y[r] = _mm256_fmadd_ps(y[r], _mm256_set1_ps(65536.0f), _mm256_cvtepi32_ps(sum[r][2]));
+          y[r] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[r][1]), _mm256_set1_ps(256.0f), y[r]);
+        }
+      }
+      addScaled<rows>(p, a, chunk, row, c, record, y, acc);
+    }
+  }
+}
+
+// Bytes of weights times rows in 8 bits as words of 16 bits, two products in each word of a sum:
+// of elements 0 and 2 of four neighbours along K, and of 1 and 3.
+template <int rows, int columns>
+inline void bytesTimesWords(const char* b, const char* const (&words)[rows], int64_t depth,
+                            const char* next, __m256i (&sum)[rows][columns]) {
+  const __m256i low = _mm256_set1_epi16(255);
+  for (int64_t k = 0; k < depth; k += 4, b += 256) {
+    if (next)
+      for (int c = 0; c < columns; c += 2, next += 64) _mm_prefetch(next, _MM_HINT_T0);
+    for (int odd = 0; odd < 2; ++odd) {
+      __m256i w[columns];
+      for (int c = 0; c < columns; ++c) {
+        w[c] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b + c * 32));
+        w[c] = odd ? _mm256_srli_epi16(w[c], 8) : _mm256_and_si256(w[c], low);
       }
       for (int r = 0; r < rows; ++r) {
-        __m256 y = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[r][0]), _mm256_set1_ps(65536.0f),
-                                   _mm256_cvtepi32_ps(sum[r][2]));
-        y = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[r][1]), _mm256_set1_ps(256.0f), y);
-        float unit;
-        __builtin_memcpy(&unit, record[r], 4);
-        y = _mm256_mul_ps(y, _mm256_set1_ps(unit));
-        if (p.zero)
-          y = _mm256_fnmadd_ps(zerosOf(p, row, c), _mm256_set1_ps(a.sums[r * a.sumStride + chunk]),
-                               y);
-        float* to = acc + r * 64 + c * 8;
-        _mm256_storeu_ps(to, _mm256_fmadd_ps(y, scale, _mm256_loadu_ps(to)));
+        const __m256i x = _mm256_set1_epi32(wordAt(words[r] + 2 * k + 4 * odd));
+        for (int c = 0; c < columns; ++c)
+          sum[r][c] = _mm256_add_epi32(sum[r][c], _mm256_madd_epi16(w[c], x));
+      }
+    }
+  }
+}
+
+// The sums are exact: those of 65,536 products, the longest chunk's, fit into 31 bits.
+template <int rows>
+void bytesPanel(const QuantizedPanel& p, const QuantizedRows& a, int64_t chunk0, int64_t chunk1,
+                float* acc) {
+  constexpr int columns = columnsAtOnce(rows);
+  const int64_t chunkBytes = p.chunk * 64;
+  for (int64_t chunk = chunk0; chunk < chunk1; ++chunk) {
+    const int64_t left = p.depth - chunk * p.chunk, depth = left < p.chunk ? left : p.chunk;
+    const int64_t row = chunk * p.chunk / p.block;
+    const char* b = p.q + chunk * chunkBytes;
+    const char* next = columns < 8 ? b + chunkBytes : p.prefetch ? b + p.prefetch : nullptr;
+    const char *record[rows], *words[rows];
+    for (int r = 0; r < rows; ++r) {
+      record[r] = a.x + r * a.stride + chunk * fixedPointBytes(p.chunk, 2);
+      words[r] = record[r] + 16;
+    }
+    for (int c0 = 0; c0 < 8; c0 += columns) {
+      __m256i sum[rows][columns];
+      for (int r = 0; r < rows; ++r)
+        for (int c = 0; c < columns; ++c) sum[r][c] = _mm256_set1_epi32(wordAt(record[r] + 4));
+      bytesTimesWords<rows, columns>(b + c0 * 32, words, depth,
+                                     next ? next + c0 * depth * 8 : nullptr, sum);
+      for (int c = 0; c < columns; ++c) {
+        __m256 y[rows];
+        for (int r = 0; r < rows; ++r) y[r] = _mm256_cvtepi32_ps(sum[r][c]);
+        addScaled<rows>(p, a, chunk, row, c0 + c, record, y, acc);
       }
     }
   }
@@ -248,6 +315,33 @@ bool toFixedPoint(const float* x, int64_t depth, int64_t chunk, int center, char
     __builtin_memcpy(to + 4 + piece * 4, &start, 4);
   }
   return true;
+}
+
+// A record of bytes for fixedPointPanel, or of words in the order of bytesTimesWords.
+template <bool bytes>
+int32_t byteRecord(const float* x, int64_t depth, ByteScale scale, int center, char* to) {
+  const __m256 steps = _mm256_set1_ps(scale.steps);
+  const __m128i evenFirst = _mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15);
+  __m256i sums = _mm256_setzero_si256();
+  for (int64_t k = 0; k < depth; k += 8) {
+    const __m256i whole = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + k), steps));
+    const __m128i words =
+        _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
+    // Of a row that is NaN they may be anything, as long as they are bytes.
+    const __m128i packed = _mm_packs_epi16(words, words);
+    sums = _mm256_add_epi32(sums, _mm256_cvtepi8_epi32(packed));
+    if constexpr (bytes)
+      _mm_storel_epi64(reinterpret_cast<__m128i*>(to + 16 + k), packed);
+    else
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 16 + 2 * k),
+                       _mm_shuffle_epi8(_mm_cvtepi8_epi16(packed), evenFirst));
+  }
+  // What wraps here comes back: the sums of products with this start are those of whole numbers.
+  const int32_t sum = sumOf(sums);
+  const uint32_t start = 0u - uint32_t(center) * uint32_t(sum);
+  __builtin_memcpy(to, &scale.size, 4);
+  __builtin_memcpy(to + 4, &start, 4);
+  return sum;
 }
 
 template <bool halves>
@@ -327,7 +421,7 @@ const QuantizedKernels kQuantizedKernelsAvx2 = {
 // Bytes are fast enough as floats; halves are not.
 const QuantizedKernels kQuantizedKernelsAvx2Fixed = {
     {panel<1, false>, panel<2, false>, panel<3, false>, panel<4, false>},
-    {fixedPointPanel<1>, fixedPointPanel<2>},
+    {fixedPointPanel<1, 3>, fixedPointPanel<2, 3>},
     kChunk,
     nullptr,
     toFixedPoint,
@@ -339,6 +433,12 @@ const QuantizedKernels kQuantizedKernelsAvx2Fixed = {
     unpack<false>,
     unpack<true>,
     scaleSums,
+    ByteRowKernels{
+        byteRecord<false>, 2, {bytesPanel<1>, bytesPanel<2>, bytesPanel<3>, bytesPanel<4>}},
+    ByteRowKernels{byteRecord<true>,
+                   1,
+                   {fixedPointPanel<1, 1>, fixedPointPanel<2, 1>, fixedPointPanel<3, 1>,
+                    fixedPointPanel<4, 1>}},
 };
 
 void widenTile8(const QuantizedPanel& panel, int64_t k0, int64_t depth, float* to) {

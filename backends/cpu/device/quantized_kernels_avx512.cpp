@@ -280,11 +280,14 @@ const QuantizedKernels kQuantizedKernelsVnni = {
     .fixedRows = kMostFewRows,
     .widen8 = widenQuantized<false>,
     .widen4 = widenQuantized<true>,
-    .byteRecord = byteRecord,
-    .byteRows8 = {fixedPointPanel<1, false, 1>, fixedPointPanel<2, false, 1>,
-                  fixedPointPanel<3, false, 1>, fixedPointPanel<4, false, 1>},
-    .byteRows4 = {fixedPointPanel<1, true, 1>, fixedPointPanel<2, true, 1>,
-                  fixedPointPanel<3, true, 1>, fixedPointPanel<4, true, 1>},
+    .byteRows8 = ByteRowKernels{byteRecord,
+                                1,
+                                {fixedPointPanel<1, false, 1>, fixedPointPanel<2, false, 1>,
+                                 fixedPointPanel<3, false, 1>, fixedPointPanel<4, false, 1>}},
+    .byteRows4 = ByteRowKernels{byteRecord,
+                                1,
+                                {fixedPointPanel<1, true, 1>, fixedPointPanel<2, true, 1>,
+                                 fixedPointPanel<3, true, 1>, fixedPointPanel<4, true, 1>}},
 };
 
 }  // namespace lathe::cpu

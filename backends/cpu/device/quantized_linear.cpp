@@ -59,9 +59,10 @@ bool hasTiles(const QuantizedLinearSpec& spec, KernelIsa isa) {
 bool onTiles(const QuantizedLinearSpec& spec, KernelIsa isa) {
   return hasTiles(spec, isa) && amxQuantizedTakes(spec.weights);
 }
-// Whether more than kMostFewRows are multiplied as bytes by dot products.
+// Whether rows are multiplied as bytes in vector registers.
 bool byDots(const QuantizedLinearSpec& spec, KernelIsa isa) {
-  return spec.quantizesX && quantizedKernels(isa).byteRecord && spec.weights.k > 0;
+  return spec.quantizesX && quantizedKernels(isa).byteRows(spec.weights.bits()) &&
+         spec.weights.k > 0;
 }
 // Fewer rows than these are faster by dot products.
 constexpr int64_t kLeastTileRows = 4;
@@ -96,7 +97,7 @@ size_t prepareQuantizedLinear(const QuantizedLinearSpec& spec, int threads, Kern
   if (spec.weights.n == 0) return 0;
   size_t bytes =
       std::max(fewRowsScratchBytes(spec, threads, isa), sharingRowsScratchBytes(spec, isa));
-  if (byDots(spec, isa)) bytes = std::max(bytes, byteRowsScratchBytes(spec, threads));
+  if (byDots(spec, isa)) bytes = std::max(bytes, byteRowsScratchBytes(spec, threads, isa));
   if (asBytes(spec, isa)) bytes = std::max(bytes, amxBytesScratchBytes(spec.weights, threads));
   if (fewAsBytes(spec, isa))
     bytes = std::max(bytes, amxFewBytesScratchBytes(spec.weights, threads));
@@ -158,8 +159,9 @@ void quantizedLinear(const QuantizedLinearSpec& spec, const QuantizedLinearArgs&
     return amxFewBytesGemm(tiles, pool, scratch);
   if (args.m >= kLeastTileRows && !spec.quantizesX && onTiles(spec, isa))
     return amxQuantizedGemm(tiles, pool, scratch);
-  if (args.m > kMostFewRows && byDots(spec, isa))
-    return multiplyByteRows(spec, args, epilogue, isa, pool, scratch);
+  if (byDots(spec, isa))
+    return args.m > kMostFewRows ? multiplyByteRows(spec, args, epilogue, isa, pool, scratch)
+                                 : multiplyFewRows(spec, args, epilogue, isa, pool, scratch);
   const QuantizedKernels& kernels = quantizedKernels(isa);
   if (args.m >= kernels.leastSharing && args.m <= kernels.mostSharing && w.k > 0)
     return multiplySharingRows(spec, args, epilogue, isa, pool, scratch);

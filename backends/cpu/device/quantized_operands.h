@@ -59,15 +59,16 @@ class QuantizedOperands {
   }
   /// A row in 8 bits as the records of its chunks, and the sums of those where there are zero
   /// points; `x` holds paddedK() floats meanwhile.
-  void byteRecordsOf(const QuantizedKernels& kernels, const Chunks& chunks, const void* a,
+  void byteRecordsOf(const ByteRowKernels& kernels, const Chunks& chunks, const void* a,
                      int64_t row, float* x, char* to, float* sums) const {
     elementsOf(a, row, 0, w_.k, x);
     std::fill(x + w_.k, x + w_.paddedK(), 0.0f);
     const ByteScale scale = byteScaleOf(kernels_.largest(x, w_.k));
     for (int64_t c = 0; c < chunks.count; ++c) {
       const int64_t first = c * chunks.depth, depth = std::min(chunks.depth, w_.paddedK() - first);
-      const int32_t sum = kernels.byteRecord(x + first, depth, scale, w_.center(),
-                                             to + c * fixedPointBytes(chunks.depth, 1));
+      const int32_t sum =
+          kernels.record(x + first, depth, scale, w_.center(),
+                         to + c * fixedPointBytes(chunks.depth, kernels.elementBytes));
       if (spec_.hasZero) sums[c] = float(sum) * scale.size;
     }
   }
@@ -113,8 +114,8 @@ size_t fewRowsScratchBytes(const QuantizedLinearSpec& spec, int threads, KernelI
 void multiplyFewRows(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args,
                      const Epilogue& epilogue, KernelIsa isa, ThreadPool& pool, Scratch scratch);
 
-/// Many rows in 8 bits, where kernels have a byteRecord.
-size_t byteRowsScratchBytes(const QuantizedLinearSpec& spec, int threads);
+/// Many rows in 8 bits, where the tier has byteRows.
+size_t byteRowsScratchBytes(const QuantizedLinearSpec& spec, int threads, KernelIsa isa);
 void multiplyByteRows(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args,
                       const Epilogue& epilogue, KernelIsa isa, ThreadPool& pool, Scratch scratch);
 

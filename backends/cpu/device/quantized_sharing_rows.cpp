@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Several rows that share each piece of a panel, which is unpacked in the L1 cache once for them
 // all.
-#include <cmath>
-
 #include "backends/cpu/device/quantized_operands.h"
 
 namespace lathe::cpu {
@@ -22,33 +20,11 @@ size_t rowBytes(const Chunks& chunks) {
   return size_t(chunks.count * kMostSharing * roundUp(chunks.depth, kF32Block)) * 4;
 }
 
-// The largest magnitude of a row, a piece at a time.
-float largestOf(const QuantizedLinearSpec& spec, const QuantizedOperands& layer,
-                const PanelKernels& kernels, const void* a, int64_t row) {
-  constexpr int64_t kPiece = 512;
-  float piece[kPiece], largest = 0;
-  for (int64_t k = 0; k < spec.weights.k; k += kPiece) {
-    const int64_t count = std::min(kPiece, spec.weights.k - k);
-    layer.elementsOf(a, row, k, count, piece);
-    const float some = kernels.largest(piece, count);
-    if (std::isnan(some)) return some;
-    largest = std::max(largest, some);
-  }
-  return largest;
-}
-
 SharedRows orderByChunks(const QuantizedLinearSpec& spec, const QuantizedOperands& layer,
-                         const Chunks& chunks, const void* a, int64_t rows, KernelIsa isa,
-                         ThreadPool& pool, char* scratch) {
+                         const Chunks& chunks, const void* a, int64_t rows, ThreadPool& pool,
+                         char* scratch) {
   const SharedRows to{rows, roundUp(chunks.depth, kF32Block), reinterpret_cast<float*>(scratch),
                       reinterpret_cast<float*>(scratch + rowBytes(chunks))};
-  const PanelKernels& kernels = panelKernels(isa);
-  ByteScale scales[kMostSharing];
-  if (spec.quantizesX)
-    pool.parallelFor(0, rows, 1, [&](int64_t begin, int64_t end, int) {
-      for (int64_t r = begin; r < end; ++r)
-        scales[r] = byteScaleOf(largestOf(spec, layer, kernels, a, r));
-    });
   pool.parallelFor(0, chunks.count, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t chunk = begin; chunk < end; ++chunk)
       for (int64_t r = 0; r < rows; ++r) {
@@ -56,7 +32,6 @@ SharedRows orderByChunks(const QuantizedLinearSpec& spec, const QuantizedOperand
         const int64_t first = chunk * chunks.depth;
         const int64_t count = std::clamp<int64_t>(spec.weights.k - first, 0, chunks.depth);
         layer.elementsOf(a, r, first, count, x);
-        if (spec.quantizesX) kernels.toMultiples(x, count, scales[r]);
         std::fill(x + count, x + to.depth, 0.0f);
         to.sums[chunk * rows + r] = spec.hasZero ? sumOf(x, roundUp(count, 8)) : 0.0f;
       }
@@ -112,7 +87,7 @@ void multiplySharingRows(const QuantizedLinearSpec& spec, const QuantizedLinearA
   const QuantizedOperands layer(spec, args, isa);
   const QuantizedKernels& quantized = quantizedKernels(isa);
   const SharedRows a = orderByChunks(spec, layer, Chunks(spec.weights, quantized.chunk), args.a,
-                                     args.m, isa, pool, static_cast<char*>(scratch.data));
+                                     args.m, pool, static_cast<char*>(scratch.data));
   pool.parallelFor(0, spec.weights.panels(), 1, [&](int64_t panel0, int64_t panel1, int) {
     for (int64_t panel = panel0; panel < panel1; ++panel)
       sharedPanel(layer, spec.weights, quantized, panelKernels(isa), a, panel, epilogue);
