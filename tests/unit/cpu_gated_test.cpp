@@ -171,7 +171,7 @@ TEST(Gated, WhatHasNoPairsIsRefused) {
   spec.weights = {DType::BF16, 64, 256};
   EXPECT_TRUE(gatesInside(spec, 17, amx));
   EXPECT_FALSE(gatesInside(spec, 16, amx)) << "one row of tiles";
-  EXPECT_FALSE(gatesInside(spec, 17, KernelIsa::of(Isa::Avx512)));
+  EXPECT_FALSE(gatesInside(spec, 17, KernelIsa{Isa::Avx512}));
   LinearSpec odd = spec, wide = spec;
   odd.weights.n = 192;
   wide.outDType = DType::F32;

@@ -393,7 +393,7 @@ TEST(QuantizedLinear, WeightsAreRoundedForManyRowsOnTilesAlone) {
     EXPECT_EQ(weightRounding(spec, 512, amx), WeightRounding::none);
   for (Isa tier : {Isa::Avx2, Isa::Avx512})
     for (const QuantizedLinearSpec& spec : {blocks, bytes})
-      EXPECT_EQ(weightRounding(spec, 512, KernelIsa::of(tier)), WeightRounding::none);
+      EXPECT_EQ(weightRounding(spec, 512, KernelIsa{tier}), WeightRounding::none);
 }
 
 // What a large activation leaves of the others counts where its own weight is 0.
