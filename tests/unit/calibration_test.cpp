@@ -29,6 +29,30 @@ Calibration rates(double f32, double dot, double tiles = 0) {
   return c;
 }
 
+// A million rounds a second; passes whose numbers are given, from 0, are held up for a second.
+TimedRounds timedWith(std::vector<int> heldUp, int repeats) {
+  int count = 0;
+  return timeRounds(
+      [&](int64_t rounds) {
+        const bool held = std::ranges::count(heldUp, count++) > 0;
+        return double(rounds) * 1e-6 + (held ? 1 : 0);
+      },
+      repeats, 5e-3);
+}
+
+TEST(Roofs, APassThatWasHeldUpDoesNotStandForALongOne) {
+  EXPECT_EQ(timedWith({}, 5).rounds, 8000);
+  EXPECT_DOUBLE_EQ(timedWith({}, 5).seconds, 8e-3);
+  EXPECT_EQ(timedWith({}, 0).rounds, 8000);
+  for (int first : {0, 1, 2}) {
+    const TimedRounds timed = timedWith({first}, 5);
+    EXPECT_GE(timed.rounds, 4000) << first;
+    EXPECT_DOUBLE_EQ(timed.seconds, double(timed.rounds) * 1e-6) << first;
+  }
+  // One of the repeats is no matter.
+  EXPECT_DOUBLE_EQ(timedWith({5}, 5).seconds, 8e-3);
+}
+
 TEST(Calibration, TheFastestArithmeticOfTheTierIsTaken) {
   struct Case {
     const char* machine;

@@ -18,6 +18,9 @@ namespace {
 
 LATHE_ISA_BEGIN(LATHE_TARGET_AVX2)
 
+// For the compiler another value from here on.
+inline void keepInRegister(__m256i& value) { __asm__ volatile("" : "+x"(value)); }
+
 // Ten independent chains cover latency 4-5 x two units; returns FLOPs. The operands are chosen so
 // that the sums neither overflow nor become subnormal.
 double fmaAvx2(int64_t rounds, float* sink) {
@@ -27,6 +30,20 @@ double fmaAvx2(int64_t rounds, float* sink) {
     for (int i = 0; i < 10; ++i) sum[i] = _mm256_fmadd_ps(sum[i], x, y);
   for (int i = 0; i < 10; ++i) _mm256_storeu_ps(sink, _mm256_add_ps(_mm256_loadu_ps(sink), sum[i]));
   return double(rounds) * 10 * 8 * 2;
+}
+
+// Bytes times bytes, two products in each 16 bits of a sum, as halves of bytes are multiplied.
+double maddBytes(int64_t rounds, float* sink) {
+  __m256i sum[12], x = _mm256_set1_epi8(3), y = _mm256_set1_epi8(-5);
+  for (int i = 0; i < 12; ++i) sum[i] = _mm256_setzero_si256();
+  for (int64_t r = 0; r < rounds; ++r)
+    for (int i = 0; i < 12; ++i) {
+      keepInRegister(x);  // else the product is made once
+      sum[i] = _mm256_add_epi16(sum[i], _mm256_maddubs_epi16(x, y));
+    }
+  for (int i = 0; i < 12; ++i)
+    _mm256_storeu_ps(sink, _mm256_add_ps(_mm256_loadu_ps(sink), _mm256_cvtepi32_ps(sum[i])));
+  return double(rounds) * 12 * 32 * 2;
 }
 
 LATHE_ISA_END
@@ -128,9 +145,7 @@ PeakLoop peakLoop(PeakKind kind) {
       throw Error(ErrorCode::Unsupported,
                   "expected a CPU with AMX tiles to measure their peak, got one without");
     case PeakKind::ByteDot:
-      if (isa >= Isa::Avx512 && f.avx512Vnni) return dotBytes;
-      throw Error(ErrorCode::Unsupported,
-                  "expected a CPU with AVX512_VNNI to measure its peak, got one without");
+      return isa >= Isa::Avx512 && f.avx512Vnni ? dotBytes : maddBytes;
   }
   return fmaAvx2;
 }
@@ -145,6 +160,16 @@ int64_t availableBytes() {
 
 }  // namespace
 
+TimedRounds timeRounds(FunctionRef<double(int64_t)> pass, int repeats, double least) {
+  TimedRounds timed{1000, 0};
+  do {
+    while (pass(timed.rounds) < least) timed.rounds *= 2;
+    timed.seconds = pass(timed.rounds);
+    for (int i = 1; i < repeats; ++i) timed.seconds = std::min(timed.seconds, pass(timed.rounds));
+  } while (timed.seconds < least / 2 && (timed.rounds *= 2) > 0);
+  return timed;
+}
+
 double measurePeak(PeakKind kind, ThreadPool& pool, int repeats, double least) {
   PeakLoop loop = peakLoop(kind);
   std::vector<double> flops(size_t(pool.threads()));
@@ -157,13 +182,7 @@ double measurePeak(PeakKind kind, ThreadPool& pool, int repeats, double least) {
     });
     return secondsNow() - start;
   };
-  int64_t rounds = 1000;
-  double seconds = pass(rounds);
-  while (seconds < least) {
-    rounds *= 2;
-    seconds = pass(rounds);
-  }
-  for (int i = 0; i < repeats; ++i) seconds = std::min(seconds, pass(rounds));
+  const double seconds = timeRounds(pass, repeats, least).seconds;
   double total = 0;
   for (double f : flops) total += f;
   return total / seconds;
@@ -185,7 +204,7 @@ PeakKind bestPeakKind(bool bf16, KernelIsa isa) {
 PeakKind bytePeakKind(bool bf16, KernelIsa isa) {
   if (bf16 && isa.tier == Isa::Amx && isa.arithmetic == Bf16Arithmetic::Tiles)
     return PeakKind::AmxByte;
-  return isa.vnni ? PeakKind::ByteDot : PeakKind::F32Fma;
+  return isa.vnni || isa.tier == Isa::Avx2 ? PeakKind::ByteDot : PeakKind::F32Fma;
 }
 
 ReadRoofs measureReadRoofs(ThreadPool& pool, int64_t bytes, int repeats) {

@@ -12,6 +12,14 @@ namespace lathe::cpu {
 /// Which multiply-add unit a peak belongs to.
 enum class PeakKind { F32Fma, Bf16Dot, AmxBf16, ByteDot, AmxByte };
 
+/// So many rounds that the fastest of `repeats` passes over them took about `least` seconds, and
+/// how long that was. One pass that was interrupted does not stand for a long one.
+struct TimedRounds {
+  int64_t rounds = 0;
+  double seconds = 0;
+};
+TimedRounds timeRounds(FunctionRef<double(int64_t rounds)> pass, int repeats, double least);
+
 /// FLOP/s (a multiply-add counts two) of a loop on registers only, all threads of `pool` at once:
 /// best of `repeats` runs of at least `seconds`. Throws Error(Unsupported) if the CPU lacks it.
 double measurePeak(PeakKind kind, ThreadPool& pool, int repeats = 5, double seconds = 5e-3);
