@@ -129,6 +129,10 @@ Calibration calibrate() {
   // the moments in which other programs pause.
   constexpr int kTurns = 8, kRepeats = 2;
   constexpr double kSeconds = 0.5e-3;
+  // On an idle machine new threads may begin on one processor; the system moves them apart only
+  // when they stay busy for some milliseconds, longer than any of the measurements.
+  constexpr double kSpreadSeconds = 15e-3;
+  measurePeak(PeakKind::F32Fma, pool, 0, kSpreadSeconds);
   Calibration c;
   auto raise = [&](double& rate, PeakKind kind) {
     rate = std::max(rate, measurePeak(kind, pool, kRepeats, kSeconds));

@@ -100,35 +100,39 @@ inline int32_t wordAt(const char* at) {
   return word;
 }
 
-// Products of 8 neighbours along K in a line of halves with one byte of each of A's elements, two
-// of them in each half of a column's word: at most 4 * 15 * 128.
-inline __m256i lineProducts(__m256i low, __m256i high, const char* bytes) {
-  return _mm256_add_epi16(_mm256_maddubs_epi16(low, _mm256_set1_epi32(wordAt(bytes))),
-                          _mm256_maddubs_epi16(high, _mm256_set1_epi32(wordAt(bytes + 4))));
-}
-
-// Up to four lines of 8 columns, as long as 16 bits hold the sums, times the upper, middle and
-// lower bytes of `rows` rows, or the only ones that rows in 8 bits have. Bytes of weights times
-// those of A would not fit: only halves are multiplied so.
-template <int rows, int pieces>
+// Up to four lines of some registers of 8 columns, as long as 16 bits hold the sums, times the
+// upper, middle and lower bytes of `rows` rows, or the only ones that rows in 8 bits have. Bytes of
+// weights times those of A would not fit: only halves are multiplied so.
+template <int rows, int pieces, int columns>
 inline void halvesTimesBytes(const char* b, int lines, const char* const (&bytes)[rows],
-                             int64_t chunk, __m256i (&sum)[rows][pieces]) {
+                             int64_t chunk, __m256i (&sum)[columns][rows][pieces]) {
   const __m256i low = _mm256_set1_epi8(15), ones = _mm256_set1_epi16(1);
-  __m256i part[rows][pieces];
-  for (int r = 0; r < rows; ++r)
-    for (int piece = 0; piece < pieces; ++piece) part[r][piece] = _mm256_setzero_si256();
-  for (int line = 0; line < lines; ++line) {
-    const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b + line * 256));
-    const __m256i first = _mm256_and_si256(words, low);
-    const __m256i second = _mm256_and_si256(_mm256_srli_epi16(words, 4), low);
+  __m256i part[columns][rows][pieces];
+  for (int c = 0; c < columns; ++c)
+    for (int r = 0; r < rows; ++r)
+      for (int piece = 0; piece < pieces; ++piece) part[c][r][piece] = _mm256_setzero_si256();
+  // One line and half at a time: what would be loaded ahead has no registers left.
+#pragma clang loop unroll(disable)
+  for (int line = 0; line < lines; ++line)
+    for (int half = 0; half < 2; ++half) {
+      __m256i w[columns];
+      for (int c = 0; c < columns; ++c) {
+        w[c] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b + line * 256 + c * 32));
+        w[c] = _mm256_and_si256(half ? _mm256_srli_epi16(w[c], 4) : w[c], low);
+      }
+      for (int r = 0; r < rows; ++r)
+        for (int piece = 0; piece < pieces; ++piece) {
+          const char* at = bytes[r] + piece * chunk + line * 8 + half * 4;
+          const __m256i x = _mm256_set1_epi32(wordAt(at));
+          for (int c = 0; c < columns; ++c)
+            part[c][r][piece] = _mm256_add_epi16(part[c][r][piece], _mm256_maddubs_epi16(w[c], x));
+        }
+    }
+  for (int c = 0; c < columns; ++c)
     for (int r = 0; r < rows; ++r)
       for (int piece = 0; piece < pieces; ++piece)
-        part[r][piece] = _mm256_add_epi16(
-            part[r][piece], lineProducts(first, second, bytes[r] + piece * chunk + line * 8));
-  }
-  for (int r = 0; r < rows; ++r)
-    for (int piece = 0; piece < pieces; ++piece)
-      sum[r][piece] = _mm256_add_epi32(sum[r][piece], _mm256_madd_epi16(part[r][piece], ones));
+        sum[c][r][piece] =
+            _mm256_add_epi32(sum[c][r][piece], _mm256_madd_epi16(part[c][r][piece], ones));
 }
 
 // Adds the sums of 8 columns and a chunk, times the rows' units, to those of the panel; `row` is
@@ -149,11 +153,13 @@ inline void addScaled(const QuantizedPanel& p, const QuantizedRows& a, int64_t c
   }
 }
 
-// Products of 4-bit weights with rows in fixed point: whole numbers, exact up to the scale.
+// Products of 4-bit weights with rows in fixed point: whole numbers, exact up to the scale. Rows in
+// 8 bits leave registers for two groups of columns, which share what is loaded of a row.
 template <int rows, int pieces>
 void fixedPointPanel(const QuantizedPanel& p, const QuantizedRows& a, int64_t chunk0,
                      int64_t chunk1, float* acc) {
-  constexpr int kLines = 4;
+  constexpr int kLines = 4;  // of 8 products each, at most 15 * 128: 16 bits hold their sum
+  constexpr int columns = pieces == 1 ? 2 : 1;
   for (int64_t chunk = chunk0; chunk < chunk1; ++chunk) {
     const int64_t left = p.depth - chunk * p.chunk, depth = left < p.chunk ? left : p.chunk;
     const int64_t row = chunk * p.chunk / p.block;
@@ -162,32 +168,36 @@ void fixedPointPanel(const QuantizedPanel& p, const QuantizedRows& a, int64_t ch
     const char* record[rows];
     for (int r = 0; r < rows; ++r)
       record[r] = a.x + r * a.stride + chunk * fixedPointBytes(p.chunk, pieces);
-    for (int c = 0; c < 8; ++c) {
-      // An eighth of the chunk behind, or of the one behind that where they are short.
-      for (int64_t at = 0; at < depth * 4; at += 64) _mm_prefetch(next + at, _MM_HINT_T0);
-      next += depth * 4;
-      __m256i sum[rows][pieces];
-      for (int r = 0; r < rows; ++r)
-        for (int piece = 0; piece < pieces; ++piece)
-          sum[r][piece] = _mm256_set1_epi32(wordAt(record[r] + 4 + piece * 4));
+    for (int c0 = 0; c0 < 8; c0 += columns) {
+      // A part of the chunk behind, or of the one behind that where they are short.
+      for (int64_t at = 0; at < depth * 4 * columns; at += 64) _mm_prefetch(next + at, _MM_HINT_T0);
+      next += depth * 4 * columns;
+      __m256i sum[columns][rows][pieces];
+      for (int c = 0; c < columns; ++c)
+        for (int r = 0; r < rows; ++r)
+          for (int piece = 0; piece < pieces; ++piece)
+            sum[c][r][piece] = _mm256_set1_epi32(wordAt(record[r] + 4 + piece * 4));
       for (int64_t k = 0; k < depth; k += 8 * kLines) {
         const char* bytes[rows];
         for (int r = 0; r < rows; ++r) bytes[r] = record[r] + 16 + k;
-        const char* lines = b + k * 32 + c * 32;
+        const char* lines = b + k * 32 + c0 * 32;
         if (depth - k >= 8 * kLines)
-          halvesTimesBytes<rows, pieces>(lines, kLines, bytes, p.chunk, sum);
+          halvesTimesBytes<rows, pieces, columns>(lines, kLines, bytes, p.chunk, sum);
         else
-          halvesTimesBytes<rows, pieces>(lines, int(depth - k) / 8, bytes, p.chunk, sum);
+          halvesTimesBytes<rows, pieces, columns>(lines, int(depth - k) / 8, bytes, p.chunk, sum);
       }
-      __m256 y[rows];
-      for (int r = 0; r < rows; ++r) {
-        y[r] = _mm256_cvtepi32_ps(sum[r][0]);
-        if constexpr (pieces == 3) {
-          y[r] = _mm256_fmadd_ps(y[r], _mm256_set1_ps(65536.0f), _mm256_cvtepi32_ps(sum[r][2]));
-          y[r] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[r][1]), _mm256_set1_ps(256.0f), y[r]);
+      for (int c = 0; c < columns; ++c) {
+        __m256 y[rows];
+        for (int r = 0; r < rows; ++r) {
+          y[r] = _mm256_cvtepi32_ps(sum[c][r][0]);
+          if constexpr (pieces == 3) {
+            y[r] =
+                _mm256_fmadd_ps(y[r], _mm256_set1_ps(65536.0f), _mm256_cvtepi32_ps(sum[c][r][2]));
+            y[r] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[c][r][1]), _mm256_set1_ps(256.0f), y[r]);
+          }
         }
+        addScaled<rows>(p, a, chunk, row, c0 + c, record, y, acc);
       }
-      addScaled<rows>(p, a, chunk, row, c, record, y, acc);
     }
   }
 }
