@@ -134,7 +134,7 @@ MUTANTS = [
            "lanes that cross a multiple of the divisor get the quotient of the first",
            ("region_emitter_shape_test",)),
     Mutant("loops/gather-key", "backends/common/loops/movement.cpp",
-           "keyOf(kind, id, index.mask, length)", "keyOf(kind, id, index.mask)",
+           'keyOf("row", id, index.mask, length)', 'keyOf("row", id, index.mask)',
            "an id checked against one table counts as checked for a shorter one",
            ("shared_indices_test",)),
     Mutant("cuda/gemv-tail-rows", "backends/cuda/templates/lathe_gemv.cuh",

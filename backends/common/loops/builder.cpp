@@ -172,16 +172,14 @@ Value LoopBuilder::widened(Value x) {
   Type element = getElementTypeOrSelf(x);
   if (element.isInteger(64)) return x;
   if (auto number = constOf(x)) return i64(*number);
-  static const char kind = 0;
-  return unnamed(levelOf(x), keyOf(kind, x), [&]() -> Value {
+  return unnamed(levelOf(x), keyOf("widened", x), [&]() -> Value {
     return make<arith::ExtSIOp>(withElementOf(x.getType(), b.getI64Type()), x);
   });
 }
 
 Value LoopBuilder::narrowed(Value x, int64_t most) {
   if (style == IndexStyle::wide || most > INT32_MAX || !x.getType().isInteger(64)) return x;
-  static const char kind = 0;
-  return unnamed(levelOf(x), keyOf(kind, x),
+  return unnamed(levelOf(x), keyOf("narrowed", x),
                  [&]() -> Value { return make<arith::TruncIOp>(b.getI32Type(), x); });
 }
 
@@ -247,8 +245,7 @@ Value LoopBuilder::splat(Value scalar, int64_t width) {
   Attribute value;
   if (matchPattern(scalar, m_Constant(&value)))
     return constant(DenseElementsAttr::get(type, value));
-  static const char kind = 0;
-  return shared(levelOf(scalar), keyOf(kind, scalar, width),
+  return shared(levelOf(scalar), keyOf("splat", scalar, width),
                 [&]() -> Value { return make<vector::BroadcastOp>(type, scalar); });
 }
 

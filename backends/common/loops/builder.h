@@ -20,16 +20,16 @@ using Pattern = const std::vector<int64_t>*;
 /// that are known not to overflow; else all in i64.
 enum class IndexStyle { wide, narrow };
 
-/// What tells shared values apart: the address of a static of the place that makes them, then what
-/// they depend on.
+/// What tells shared values apart: what they are, a word that one place uses, and what they depend
+/// on.
 using Key = std::vector<const void*>;
 inline void append(Key& key, const void* part) { key.push_back(part); }
 inline void append(Key& key, int64_t part) { key.push_back(reinterpret_cast<const void*>(part)); }
 inline void append(Key& key, mlir::Value part) { key.push_back(part.getAsOpaquePointer()); }
 inline void append(Key& key, mlir::Type part) { key.push_back(part.getAsOpaquePointer()); }
 template <class... Parts>
-Key keyOf(const char& place, const Parts&... parts) {
-  Key key{&place};
+Key keyOf(llvm::StringLiteral what, const Parts&... parts) {
+  Key key{what.data()};
   (append(key, parts), ...);
   return key;
 }

@@ -22,15 +22,13 @@ Coord Evaluator::size(const DimExpr& dim) {
   if (auto number = dim.asConstant()) return *number;
   int64_t align = 0;
   for (auto& [symbols, factor] : dim.terms()) align = std::gcd(align, factor);
-  static const char kind = 0;
   // One for equal sizes: their texts are canonical.
   const void* text = StringAttr::get(k.b.getContext(), dim.text()).getAsOpaquePointer();
-  return m.of(k.shared(0, keyOf(kind, text), [&] { return makeSize(dim); }), align);
+  return m.of(k.shared(0, keyOf("size", text), [&] { return makeSize(dim); }), align);
 }
 
 Value Evaluator::pointerTo(unsigned number) {
-  static const char kind = 0;
-  return k.shared(0, keyOf(kind, int64_t(number)), [&] { return makePointer(number); });
+  return k.shared(0, keyOf("pointer", int64_t(number)), [&] { return makePointer(number); });
 }
 
 Value Evaluator::tensorAt(unsigned number) {
@@ -80,9 +78,7 @@ Value Evaluator::operand(Operation* op, unsigned number, const Index& index) {
 }
 
 Key Evaluator::keyAt(Value tensor, const Index& index) const {
-  static const char kind = 0;
-  Key key = keyOf(kind, tensor);
-  for (const Coord& c : index.coords) append(key, c);
+  Key key = keyOf("element", tensor, ArrayRef<Coord>(index.coords));
   if (!index.uniform()) append(key, index.mask), append(key, index.width);
   return key;
 }

@@ -29,6 +29,9 @@ void append(Key& key, const Coord& c) {
   append(key, static_cast<const void*>(c.lanes));
   append(key, c.vec);
 }
+void append(Key& key, ArrayRef<Coord> coords) {
+  for (const Coord& c : coords) append(key, c);
+}
 
 Coord IndexMath::of(Value value, int64_t align, int64_t lo, int64_t hi) {
   if (auto number = LoopBuilder::constOf(value)) return Coord(*number);

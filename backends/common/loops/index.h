@@ -48,6 +48,7 @@ struct Index {
 };
 
 void append(Key& key, const Coord& c);
+void append(Key& key, llvm::ArrayRef<Coord> coords);
 
 /// Arithmetic on coordinates, exact for any value; sums stay sums and lanes constants where they
 /// can.

@@ -55,8 +55,7 @@ Value Evaluator::constant(ConstantOp op, const Index& index) {
     return k.integer(type,
                      word.getBitWidth() == 1 ? int64_t(word.getZExtValue()) : word.getSExtValue());
   }
-  static const char kind = 0;
-  Value table = k.shared(0, keyOf(kind, op.getOperation()), [&] { return makeTable(op); });
+  Value table = k.shared(0, keyOf("table", op.getOperation()), [&] { return makeTable(op); });
   return load({table, element, value.getNumElements()}, linear(dims(op.getResult()), index), index);
 }
 

@@ -161,11 +161,10 @@ Value Evaluator::gather(GatherOp op, const Index& index) {
   DimExpr dim = dims(op.getX())[axis];
   // Row 0 stands in for an index out of range, which is told to the host. Gathers of one row share
   // its check.
-  static const char kind = 0;
   const Coord length = size(dim);
   size_t level = std::max(k.barrier(), k.levelOf(id));
   if (vector && index.mask) level = std::max(level, k.levelOf(index.mask));
-  Value chosen = k.shared(level, keyOf(kind, id, index.mask, length), [&]() -> Value {
+  Value chosen = k.shared(level, keyOf("row", id, index.mask, length), [&]() -> Value {
     Value at = id.getType() == wide ? id : Value(k.make<arith::ExtSIOp>(wide, id));
     Value bound = k.widened(m.scalar(length));
     if (vector) bound = k.splat(bound, index.width);

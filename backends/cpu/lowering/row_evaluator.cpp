@@ -160,8 +160,7 @@ Accumulators RowEvaluator::overLanes(Value lo, Value hi, ArrayRef<int64_t> cuts,
 
 Value RowEvaluator::tailMask(Value count, int64_t width) {
   std::vector<int64_t> ramp = *k.ramp(width);
-  static const char kind = 0;
-  return k.shared(k.levelOf(count), loops::keyOf(kind, count, width), [&]() -> Value {
+  return k.shared(k.levelOf(count), loops::keyOf("tail", count, width), [&]() -> Value {
     if (auto fixed = LoopBuilder::constOf(count)) {
       std::vector<int64_t> bits(width);
       for (int64_t i = 0; i < width; ++i) bits[i] = i < *fixed;
@@ -276,10 +275,7 @@ bool RowEvaluator::isWorthKeeping(Value v) const {
 
 // A scratch row belongs to the row being computed and is addressed by the last coordinate.
 loops::Key RowEvaluator::rowKey(Value tensor) const {
-  static const char kind = 0;
-  loops::Key key = loops::keyOf(kind, tensor);
-  for (const Coord& c : row) append(key, c);
-  return key;
+  return loops::keyOf("kept row", tensor, ArrayRef<Coord>(row));
 }
 
 void RowEvaluator::keep(Value tensor, Value value, const Index& index) {

@@ -143,8 +143,7 @@ Value ThreadEvaluator::makeTable(ConstantOp op) {
 void ThreadEvaluator::report(GatherOp op, Value bad, Value index) {
   const auto gathers = region_.getOps<GatherOp>();
   const int check = int(std::distance(gathers.begin(), llvm::find(gathers, op)));
-  static const char kind = 0;
-  Value status = k.shared(0, keyOf(kind, int64_t(check)), [&] {
+  Value status = k.shared(0, keyOf("status", int64_t(check)), [&] {
     return frame_.add(LLVM::LLVMPointerType::get(k.b.getContext()),
                       {.declaration = "i64* ",
                        .name = check ? "status" + std::to_string(check + 1) : "status",
@@ -213,9 +212,8 @@ Value ThreadEvaluator::loadSpan(const loops::Source& source, Type stored, const 
         ((plain && width == chunk) || source.divisor % width == 0))
       break;
   }
-  static const char kind = 0;
   Value vector =
-      k.shared(k.top(), keyOf(kind, source.pointer, stored, width, base), [&]() -> Value {
+      k.shared(k.top(), keyOf("span", source.pointer, stored, width, base), [&]() -> Value {
         return k.make<LLVM::LoadOp>(VectorType::get({width}, stored),
                                     address(source.pointer, stored, m.scalar(base)),
                                     unsigned(loops::bytesOf(stored)));
@@ -310,9 +308,7 @@ bool ThreadEvaluator::isInChunk(const Index& index) const {
 }
 
 static loops::Key keyInFront(const Index& index) {
-  loops::Key key;
-  for (const Coord& c : ArrayRef<Coord>(index.coords).drop_back()) append(key, c);
-  return key;
+  return keyOf("in front", ArrayRef<Coord>(index.coords).drop_back());
 }
 
 bool ThreadEvaluator::isWorthKeeping(Value v) const {
@@ -419,8 +415,7 @@ Value ThreadEvaluator::softmaxQuotient(DivOp op, const Index& index) {
     return {};
   Value x = operand(op, 0, index), y = eval(op.getB(), broadcastIndex(op.getB(), index));
   if (isa<VectorType>(y.getType()) || k.levelOf(y) > team.level) return {};
-  static const char kind = 0;
-  Value inverse = k.shared(k.levelOf(y), keyOf(kind, y), [&] {
+  Value inverse = k.shared(k.levelOf(y), keyOf("inverse", y), [&] {
     return k.named("inverse", k.make<arith::DivFOp>(k.number(y.getType(), 1), y));
   });
   return k.make<arith::MulFOp>(x, k.splat(inverse, index.width));
@@ -431,9 +426,8 @@ Value ThreadEvaluator::randomBits(RandomBitsOp op, const Index& index) {
   auto type = VectorType::get({4}, k.b.getI32Type());
   auto one = [&](const Index& where) -> Value {
     auto [block, word] = m.divide(linear(dims(op.getResult()), where), 4, 1);
-    static const char kind = 0;
     const size_t level = std::max({k.barrier(), k.levelOf(seed), m.levelOf(block)});
-    Value words = k.shared(level, keyOf(kind, seed, block), [&]() -> Value {
+    Value words = k.shared(level, keyOf("random words", seed, block), [&]() -> Value {
       Value number = k.widened(m.scalar(block));
       return k.make<emitc::CallOpaqueOp>(TypeRange{type}, "random_words", ValueRange{number, seed})
           .getResult(0);
@@ -490,8 +484,7 @@ bool ThreadEvaluator::isMadeBefore(Operation* op) const {
 }
 
 Value ThreadEvaluator::partsOf(Operation* op, unsigned number, Type type) {
-  static const char kind = 0;
-  return k.shared(0, keyOf(kind, op, int64_t(number)), [&] {
+  return k.shared(0, keyOf("parts", op, int64_t(number)), [&] {
     const auto& all = team.spread.reductions;
     const int64_t before = llvm::find(all, op) - all.begin();
     const DimExpr bytes = productOf(rowDims) * (team.blocks * Spread::kPartBytes);
@@ -509,8 +502,7 @@ Value ThreadEvaluator::partsOf(Operation* op, unsigned number, Type type) {
 }
 
 Coord ThreadEvaluator::threadOfBlock() {
-  static const char kind = 0;
-  return m.of(k.shared(0, keyOf(kind),
+  return m.of(k.shared(0, keyOf("thread of block"),
                        [&] { return frame_.variable(k.b.getI32Type(), "(int)threadIdx.x"); }));
 }
 
