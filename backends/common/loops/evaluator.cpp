@@ -20,11 +20,9 @@ SmallVector<DimExpr> Evaluator::dims(Value tensor) const {
 
 Coord Evaluator::size(const DimExpr& dim) {
   if (auto number = dim.asConstant()) return *number;
-  int64_t align = 0;
-  for (auto& [symbols, factor] : dim.terms()) align = std::gcd(align, factor);
   // One for equal sizes: their texts are canonical.
   const void* text = StringAttr::get(k.b.getContext(), dim.text()).getAsOpaquePointer();
-  return m.of(k.shared(0, keyOf("size", text), [&] { return makeSize(dim); }), align);
+  return m.of(k.shared(0, keyOf("size", text), [&] { return makeSize(dim); }), divisorOf(dim));
 }
 
 Value Evaluator::pointerTo(unsigned number) {
@@ -100,8 +98,7 @@ Value Evaluator::evalHere(Value tensor, const Index& outer) {
   Index index = outer;
   auto shape = dims(tensor);
   for (size_t i = 0; i < shape.size(); ++i)
-    index.coords[i] =
-        m.clip(index.coords[i], 0, shape[i].asConstant().value_or(Coord::kUnbounded) - 1);
+    index.coords[i] = m.clip(index.coords[i], 0, lastOf(shape[i]));
   Operation* op = tensor.getDefiningOp();
   Location outside = k.loc;
   k.loc = op ? locationOf(op) : tensor.getLoc();
@@ -166,6 +163,10 @@ bool Evaluator::inOwnRow(const Index& index) const {
   for (auto [c, own] : llvm::zip(index.coords, row))
     if (!c.sameAs(own)) return false;
   return true;
+}
+
+int64_t lastOf(const DimExpr& size) {
+  return size.asConstant().value_or(Coord::kUnbounded) - 1;
 }
 
 llvm::DenseMap<Operation*, int> depthsOf(func::FuncOp region) {

@@ -183,6 +183,8 @@ class Evaluator {
   llvm::DenseMap<mlir::Operation*, int> depth_;
 };
 
+/// The greatest index of an axis of this size, as far as it is known.
+int64_t lastOf(const DimExpr& size);
 /// The length of the longest chain of reductions that ends with each of them.
 llvm::DenseMap<mlir::Operation*, int> depthsOf(mlir::func::FuncOp region);
 unsigned bytesOf(mlir::Type stored);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loads, stores and constants.
 #include "backends/common/loops/evaluator.h"
+#include "lathe/passes/region_ops.h"
 
 using namespace mlir;
 
@@ -39,9 +40,7 @@ Value Evaluator::argument(BlockArgument argument, const Index& index) {
   if (!(storedPosition ? at.sameAs(*storedPosition) : endsBeforeStores(index)))
     scattered.insert(number);
   read.insert(number);
-  int64_t divisor = 0;
-  const DimExpr count = *elementCountOf(type);
-  for (auto& [symbols, factor] : count.terms()) divisor = std::gcd(divisor, factor);
+  const int64_t divisor = divisorOf(*elementCountOf(type));
   return load({pointerTo(number), type.getElementType(), divisor, true}, at, index);
 }
 

@@ -46,8 +46,7 @@ Value Evaluator::concat(ConcatOp op, const Index& index) {
   auto piece = [&](size_t i, const Index& where) {
     Index inner = where;
     Coord shifted = m.minus(where.coords[axis], size(starts[i]), where.width);
-    DimExpr length = starts[i + 1] - starts[i];
-    inner.coords[axis] = m.clip(shifted, 0, length.asConstant().value_or(Coord::kUnbounded) - 1);
+    inner.coords[axis] = m.clip(shifted, 0, lastOf(starts[i + 1] - starts[i]));
     return eval(inputs[i], inner);
   };
   for (size_t i = 0; i < pieces; ++i) {
@@ -132,7 +131,7 @@ Value Evaluator::pad(PadOp op, const Index& index) {
     const Coord& c = index.coords[i];
     auto known = from[i].asConstant();
     Coord shifted = m.minus(c, low, index.width);
-    inner.coords[i] = m.clip(shifted, 0, known.value_or(Coord::kUnbounded) - 1);
+    inner.coords[i] = m.clip(shifted, 0, lastOf(from[i]));
     const bool sureLow = c.lo >= low, sureHigh = !high || (known && c.hi < low + *known);
     if (sureLow && sureHigh) continue;
     // Below 0 wraps to a large unsigned number: one comparison serves both ends.
@@ -173,12 +172,11 @@ Value Evaluator::gather(GatherOp op, const Index& index) {
     report(op, bad, at);
     return k.make<arith::SelectOp>(bad, k.integer(wide, 0), at);
   });
-  const int64_t hi = dim.asConstant().value_or(Coord::kUnbounded) - 1;
-  Coord picked = m.of(chosen, 1, 0, hi);
+  Coord picked = m.of(chosen, 1, 0, lastOf(dim));
   if (vector) {
     picked = Coord();
     picked.vec = chosen;
-    picked.hi = hi;
+    picked.hi = lastOf(dim);
   }
   SmallVector<Coord, 4> coords(all.take_front(axis));
   coords.push_back(picked);
@@ -219,10 +217,9 @@ Index Evaluator::reshapeIndex(ReshapeOp op, const Index& index) {
     Index part = index;
     part.coords.assign(index.coords.begin() + run.to, index.coords.begin() + run.toEnd);
     Coord at = linear(ArrayRef<DimExpr>(to).slice(run.to, count), part);
-    DimExpr elements = 1;
-    for (size_t n = run.from; n < run.fromEnd; ++n) elements = elements * from[n];
-    if (auto number = elements.asConstant()) at = m.clip(at, 0, *number - 1);
-    auto inner = split(at, ArrayRef<DimExpr>(from).slice(run.from, width), index.width);
+    const auto box = ArrayRef<DimExpr>(from).slice(run.from, width);
+    if (auto elements = productOf(box).asConstant()) at = m.clip(at, 0, *elements - 1);
+    auto inner = split(at, box, index.width);
     llvm::copy(inner, out.coords.begin() + run.from);
   }
   return out;

@@ -49,8 +49,9 @@ Value Evaluator::reduceHere(Operation* op, const Index& index, bool together) {
   }
   llvm::erase_if(axes, [&](int64_t axis) { return shape[axis] == DimExpr(1); });
   const bool uniform = index.uniform();
-  DimExpr elements = 1;
-  for (int64_t axis : axes) elements = elements * shape[axis];
+  SmallVector<DimExpr> box;
+  for (int64_t axis : axes) box.push_back(shape[axis]);
+  const DimExpr elements = productOf(box);
 
   SmallVector<Member, 2> group{{op, index}};
   if (together ? !isMadeBefore(op) : uniform && spreadsLanes() && k.barrier() <= k.ground())
@@ -146,11 +147,10 @@ Value Evaluator::reduceHere(Operation* op, const Index& index, bool together) {
     Values all = a.vectors;
     size_t vectors = all.size();
     all.append(a.scalars);
-    const auto number = shape[axes[n]].asConstant();
     Value end = m.scalar(length);
     all = k.loop(k.integer(end.getType(), 0), end, 1, all, [&](Value i, ValueRange v) {
       Coord saved = coords[axes[n]];
-      coords[axes[n]] = m.of(i, 1, 0, number.value_or(Coord::kUnbounded) - 1);
+      coords[axes[n]] = m.of(i, 1, 0, lastOf(shape[axes[n]]));
       Accumulators inner{Values(v.take_front(vectors)), Values(v.drop_front(vectors))};
       inner = nest(n + 1, inner);
       coords[axes[n]] = saved;
@@ -166,8 +166,6 @@ Value Evaluator::reduceHere(Operation* op, const Index& index, bool together) {
   } else if (isMadeBefore(op)) {
     acc.scalars = madeBefore(op, acc.scalars);
   } else if (!(elements == DimExpr(0))) {
-    SmallVector<DimExpr> box;
-    for (int64_t axis : axes) box.push_back(shape[axis]);
     const bool isLast = !axes.empty() && axes.back() + 1 == int64_t(shape.size());
     acc.scalars = overThreads(elements, isLast ? shape.back() : DimExpr(1), acc.scalars,
                               [&](const Coord& lane, int64_t w, Value, ValueRange v) {

@@ -11,10 +11,7 @@ RowResults::RowResults(func::FuncOp region, const RowPlan& plan)
       plan_(plan) {}
 
 DimExpr RowResults::rows() const {
-  if (plan_.flat) return *elementCountOf(tensorType(values[0]));
-  DimExpr rows = 1;
-  for (const DimExpr& d : plan_.rowDims) rows = rows * d;
-  return rows;
+  return plan_.flat ? *elementCountOf(tensorType(values[0])) : productOf(plan_.rowDims);
 }
 
 SmallVector<std::pair<unsigned, Value>> RowResults::storeColumns(

@@ -79,9 +79,9 @@ class Emitter {
       e.rowDims = plan_.rowDims;
       e.row.assign(plan_.rowDims.size(), Coord(0));
       for (auto [n, axis] : llvm::enumerate(counted)) {
-        const int64_t size = plan_.rowDims[axis].asConstant().value_or(Coord::kUnbounded);
-        e.row[axis] = counted.size() == 1 ? e.m.clip(*e.rowNumber, 0, size - 1)
-                                          : e.m.of(digits[n], 1, 0, size - 1);
+        const int64_t last = loops::lastOf(plan_.rowDims[axis]);
+        e.row[axis] = counted.size() == 1 ? e.m.clip(*e.rowNumber, 0, last)
+                                          : e.m.of(digits[n], 1, 0, last);
       }
       emitRow();
       Values next(digits);

@@ -2,18 +2,11 @@
 #include "backends/cuda/lowering/kernel/call_facts.h"
 
 #include "lathe/backends/call_attributes.h"
-#include "lathe/passes/region_ops.h"
 
 using namespace mlir;
 
 namespace lathe::cuda {
 DType elementOf(Value v) { return *dtypeOf(tensorType(v).getElementType()); }
-
-DimExpr productOf(ArrayRef<DimExpr> sizes) {
-  DimExpr product = 1;
-  for (const DimExpr& d : sizes) product = product * d;
-  return product;
-}
 
 SmallVector<DimExpr> denseStrides(ArrayRef<DimExpr> sizes) {
   SmallVector<DimExpr> strides(sizes.size(), DimExpr(1));

@@ -61,10 +61,9 @@ FailureOr<PrintedFunction> epilogueOf(func::FuncOp region, ArrayRef<unsigned> ac
     fixed +=
         (width == 1 ? ", float " : ", const vec<float, " + std::to_string(width) + ">& ") + called;
   }
-  const int64_t columns = shape.back().asConstant().value_or(Coord::kUnbounded);
   Type i64 = code.k.b.getI64Type();
   e.setRow(e.m.of(code.parameter(i64, "row")), ArrayRef<DimExpr>(shape).drop_back());
-  Coord column = e.m.of(code.parameter(i64, "column"), width, 0, columns - width);
+  Coord column = e.m.of(code.parameter(i64, "column"), width, 0, loops::lastOf(shape.back()) + 1 - width);
   Index index{e.row, width, {}};
   index.coords.push_back(e.m.ramp(column, width));
   const Coord position = e.linear(shape, index);

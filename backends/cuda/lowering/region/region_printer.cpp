@@ -13,6 +13,7 @@ namespace lathe::cuda {
 namespace {
 
 using Kind = RegionSchedule::Kind;
+using loops::lastOf;
 
 class Printer {
  public:
@@ -106,7 +107,7 @@ class Printer {
         code_.variable("c", start, wide, number ? *number + block : Coord::kUnbounded, lanes);
     const Coord n = code_.e.size(count);
     auto vector = [&] {
-      const Coord lane = m().clip(m().ramp(c, lanes), 0, number.value_or(Coord::kUnbounded) - 1);
+      const Coord lane = m().clip(m().ramp(c, lanes), 0, lastOf(count));
       code_.e.storeResults(results_.all(), Index{{lane}, lanes, {}}, lane);
     };
     if (lanes == 1) return code_.work(c, Predicate::slt, n, vector);
@@ -115,7 +116,7 @@ class Printer {
       Value from = m().scalar(c), to = m().scalar(n);
       if (from.getType() != to.getType()) from = k().widened(from), to = k().widened(to);
       k().loop(from, to, 1, {}, [&](Value i, ValueRange) {
-        const Coord at = m().of(i, 1, 0, number.value_or(Coord::kUnbounded) - 1);
+        const Coord at = m().of(i, 1, 0, lastOf(count));
         code_.e.storeResults(results_.all(), Index{{at}}, at);
         return loops::LoopBuilder::Values();
       });
@@ -139,8 +140,7 @@ class Printer {
     auto number = count.asConstant();
     const bool wide = !number || *number * lanes > (int64_t(1) << 30);
     launch_.grid[0] = {count, schedule_.threads};
-    const Coord t =
-        code_.variable("t", threadNumber(wide), wide, number.value_or(Coord::kUnbounded) - 1);
+    const Coord t = code_.variable("t", threadNumber(wide), wide, lastOf(count));
     code_.work(t, Predicate::slt, code_.e.size(count), [&] {
       auto [row, chunk] = m().divide(t, code_.e.size(chunks), 1);
       for (auto [name, c] : {std::pair("row", row), std::pair("vector", chunk)})
@@ -148,8 +148,8 @@ class Printer {
       code_.e.setRow(row, plan_.rowDims);
       Index index{code_.e.row, lanes, {}};
       if (!results_.isRowScalar(results_.values[0])) {
-        const int64_t hi = cols.asConstant().value_or(Coord::kUnbounded) - 1;
-        index.coords.push_back(m().clip(m().ramp(m().times(chunk, lanes, 1), lanes), 0, hi));
+        const Coord first = m().times(chunk, lanes, 1);
+        index.coords.push_back(m().clip(m().ramp(first, lanes), 0, lastOf(cols)));
       }
       code_.e.storeResults(results_.all(), index,
                            code_.e.linear(code_.e.dims(results_.values[0]), index));
@@ -170,7 +170,7 @@ class Printer {
         wide);
     // Nobody may leave: lanes beyond the end repeat the last element.
     const Coord t = code_.variable("t", "place < " + n + " ? place : " + n + " - 1", wide,
-                                   number.value_or(Coord::kUnbounded) - 1);
+                                   lastOf(count));
     code_.e.team = {.kind = Team::Kind::Columns,
                     .threads = schedule_.threads / 32,
                     .ofBlock = schedule_.threads,
@@ -218,7 +218,7 @@ class Printer {
       row = "int(blockIdx.x * " + std::to_string(schedule_.threads / 32) + " + warp_id())";
     Coord rowNumber = 0;
     if (!(number && *number == 1 && !warp))
-      rowNumber = code_.variable("row", row, wide, number.value_or(Coord::kUnbounded) - 1);
+      rowNumber = code_.variable("row", row, wide, lastOf(count));
     std::string rank = warp ? "lane_id()" : "threadIdx.x";
     if (cluster) rank = "cluster_rank() * " + threads + " + threadIdx.x";
     if (spread) {

@@ -20,9 +20,9 @@ constexpr int64_t kMeasuredRows = 512;
 // That go into one element of a reduction's result.
 DimExpr reducedElements(Operation* reduction) {
   auto shape = dimExprs(reduction->getOperand(0));
-  DimExpr elements = 1;
-  for (int64_t axis : reducedAxes(reduction)) elements = elements * shape[size_t(axis)];
-  return elements;
+  SmallVector<DimExpr> box;
+  for (int64_t axis : reducedAxes(reduction)) box.push_back(shape[size_t(axis)]);
+  return productOf(box);
 }
 
 // The longest row that a reduction of whole rows reads; nothing if none does.

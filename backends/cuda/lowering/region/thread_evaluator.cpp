@@ -73,8 +73,7 @@ void ThreadEvaluator::setRow(const Coord& number, ArrayRef<DimExpr> dims) {
 }
 
 int ThreadEvaluator::widthFor(const DimExpr& length, int most) {
-  int64_t divisor = 0;
-  for (auto& [symbols, factor] : length.terms()) divisor = std::gcd(divisor, factor);
+  const int64_t divisor = divisorOf(length);
   int width = 1;
   while (width * 2 <= most && divisor != 0 && divisor % (width * 2) == 0) width *= 2;
   return width;
@@ -243,8 +242,8 @@ LoopBuilder::Values ThreadEvaluator::overRow(const DimExpr& length, int lanes, V
   const int64_t step = int64_t(team.threads) * lanes;
   const int64_t chunks = number ? (*number + step - 1) / step : 0;
   Chunk chunk{.length = length, .lanes = lanes, .pass = ++passes_};
-  auto run = [&](const Coord& first, int64_t hi, ValueRange a) {
-    chunk.lane = m.clip(m.ramp(first, lanes), 0, hi);
+  auto run = [&](const Coord& first, ValueRange a) {
+    chunk.lane = m.clip(m.ramp(first, lanes), 0, loops::lastOf(length));
     chunk.level = k.top();
     auto outer = std::exchange(chunk_, chunk);
     open_.insert(chunk.pass);
@@ -264,7 +263,7 @@ LoopBuilder::Values ThreadEvaluator::overRow(const DimExpr& length, int lanes, V
     Value end = m.scalar(size(length)), start = m.scalar(m.times(team.rank, lanes, 1));
     if (start.getType() != end.getType()) start = k.widened(start), end = k.widened(end);
     return k.loop(start, end, step, init, [&](Value i, ValueRange a) {
-      return run(m.of(i, lanes, 0, last), number.value_or(Coord::kUnbounded) - 1, a);
+      return run(m.of(i, lanes, 0, last), a);
     });
   }
   // Every chunk of a thread has a number that the compiler knows: registers can hold it.
@@ -272,9 +271,9 @@ LoopBuilder::Values ThreadEvaluator::overRow(const DimExpr& length, int lanes, V
   auto one = [&](const Coord& first, ValueRange a, bool whole) -> Values {
     Value c = k.named("c", m.scalar(m.times(first, lanes, 1)));
     const Coord at = m.of(c, lanes, 0, chunks * step - lanes);
-    if (whole) return run(at, *number - 1, a);
+    if (whole) return run(at, a);
     Value inside = m.compare(arith::CmpIPredicate::slt, at, *number, 1);
-    return k.guard(inside, c, a, [&](ValueRange b) { return run(at, *number - 1, b); });
+    return k.guard(inside, c, a, [&](ValueRange b) { return run(at, b); });
   };
   chunk.number = 0;
   const int64_t whole = *number / step;  // chunks that every thread has
