@@ -40,9 +40,13 @@ class Model {
   std::optional<Cost> of(Operation* op) {
     if (isDeclaration(op)) return Cost{};
     if (auto kernel = dyn_cast<KernelOp>(op)) return noted(kernel);
+    if (auto function = dyn_cast<func::FuncOp>(op)) {
+      Block& body = function.getBody().front();
+      return around(body, body.getTerminator()->getOperands(), body.getArguments());
+    }
     if (auto region = dyn_cast<RegionOp>(op)) {
       Block& body = region.getBody().front();
-      return around(op, body, body.getTerminator()->getOperands(), op->getOperands());
+      return around(body, body.getTerminator()->getOperands(), op->getOperands());
     }
     if (!isa<CostedOp>(op)) return std::nullopt;
     // The op alone, or its decomposition, as the body of a kernel.
@@ -68,7 +72,7 @@ class Model {
       results.assign(made->begin(), made->end());
       copy->erase();
     }
-    return around(op, body, results, operands);
+    return around(body, results, operands);
   }
 
  private:
@@ -124,9 +128,10 @@ class Model {
     return elements ? bytes(v, *elements) : sizes_.bytes(v);
   }
 
-  std::optional<Cost> around(Operation* op, Block& body, ValueRange results, ValueRange operands) {
+  std::optional<Cost> around(Block& body, ValueRange results, ValueRange operands) {
     Cost cost;
     for (Operation& inner : body) {
+      if (inner.hasTrait<OpTrait::IsTerminator>()) continue;
       auto n = flops(&inner);
       if (!n) return std::nullopt;
       cost.flops = cost.flops + *n;
@@ -137,13 +142,9 @@ class Model {
       if (isHeld(operand)) cost.held = cost.held + n;
     }
     for (Value v : results) cost.written = cost.written + writtenOf(v);
-    cost.narrow = isNarrow(op);
+    auto real = llvm::find_if(operands, isReal);
+    cost.narrow = real != operands.end() && elementOf(*real).getIntOrFloatBitWidth() == 16;
     return cost;
-  }
-  static bool isNarrow(Operation* op) {
-    for (Value v : op->getOperands())
-      if (isReal(v)) return elementOf(v).getIntOrFloatBitWidth() == 16;
-    return false;
   }
 
   Sizes sizes_;

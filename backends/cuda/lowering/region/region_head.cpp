@@ -4,8 +4,6 @@
 #include "backends/cuda/lowering/kernel/hopper_facts.h"
 #include "backends/cuda/lowering/region/region_names.h"
 #include "lathe/ir/types.h"
-#include "mlir/IR/AsmState.h"
-#include "mlir/IR/IRMapping.h"
 #include "passes/rewrite/cost.h"
 #include "passes/rewrite/locations.h"
 
@@ -13,27 +11,6 @@ using namespace mlir;
 
 namespace lathe::cuda {
 namespace {
-
-std::optional<Cost> costOfRegion(func::FuncOp region) {
-  OpBuilder b(region.getContext());
-  Block operands;
-  IRMapping map;
-  Block& body = region.getBody().front();
-  for (BlockArgument a : body.getArguments()) operands.addArgument(a.getType(), a.getLoc());
-  b.setInsertionPointToEnd(&operands);
-  auto op = RegionOp::create(b, region.getLoc(), region.getResultTypes(),
-                             ValueRange(operands.getArguments()));
-  Block* inner = b.createBlock(&op.getBody());
-  for (BlockArgument a : body.getArguments())
-    map.map(a, inner->addArgument(a.getType(), a.getLoc()));
-  for (Operation& one : body.without_terminator()) b.clone(one, map);
-  SmallVector<Value> results;
-  for (Value v : body.getTerminator()->getOperands()) results.push_back(map.lookup(v));
-  YieldOp::create(b, region.getLoc(), results);
-  auto cost = costOf(op);
-  op->erase();
-  return cost;
-}
 
 // "768 bytes, 192 flops, at least 0.00 us at 4.3 TB/s"
 std::string costLine(const std::optional<Cost>& cost) {
@@ -50,10 +27,6 @@ std::string costLine(const std::optional<Cost>& cost) {
 }
 
 }  // namespace
-
-std::string headOf(func::FuncOp region, const std::string& name, const RegionSchedule& schedule) {
-  return headOf(region, name + ": " + schedule.text());
-}
 
 std::string headOf(KernelOp call, const std::string& title) {
   std::string types, text = "// " + title + "\n";
@@ -105,7 +78,7 @@ std::string headOf(func::FuncOp region, const std::string& title) {
     }
     line("  " + text);
   }
-  return head + costLine(costOfRegion(region));
+  return head + costLine(costOf(region));
 }
 
 }  // namespace lathe::cuda

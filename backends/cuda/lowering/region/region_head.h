@@ -3,17 +3,13 @@
 // The comment in front of a printed kernel.
 #include <string>
 
-#include "backends/cuda/lowering/region/region_printer.h"
 #include "lathe/ir/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace lathe::cuda {
 
-/// The region's ops with their source lines, operands and results, the schedule, what it costs, and
+/// Under a title the region's ops with their source lines, operands and results, what it costs, and
 /// for static sizes the time that the traffic alone takes on an H200.
-std::string headOf(mlir::func::FuncOp region, const std::string& name,
-                   const RegionSchedule& schedule);
-/// The same under a title of the caller's.
 std::string headOf(mlir::func::FuncOp region, const std::string& title);
 /// For a call of a kernel from a template: its operands, attributes and source line.
 std::string headOf(KernelOp call, const std::string& title);
