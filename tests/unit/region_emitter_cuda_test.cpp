@@ -15,7 +15,7 @@ class RegionCuda : public RegionTest {
     std::set<std::string> seen;
     for (size_t i = 0;; ++i) {
       RegionKernelUnderTest k(text, {"cuda", std::nullopt, i});
-      const std::string& source = k.printed().kernels[0].kernel.source;
+      const std::string& source = k.printed().kernels[0].source;
       if (!seen.insert(source).second) return;
       SCOPED_TRACE(source);
       body(k, k.schedule().kind);
@@ -130,9 +130,9 @@ class RegionPasses : public RegionCuda {
       if (kind != cuda::RegionSchedule::Kind::BlocksPerRow) return;
       seen = true;
       EXPECT_EQ(k.printed().kernels.size(), passes);
-      for (const cuda::PrintedKernel& p : k.printed().kernels) {
-        SCOPED_TRACE(p.kernel.source);
-        EXPECT_NE(p.kernel.source.find("pass "), std::string::npos);
+      for (const cuda::KernelText& p : k.printed().kernels) {
+        SCOPED_TRACE(p.source);
+        EXPECT_NE(p.source.find("pass "), std::string::npos);
         body(k);
         if (&p == k.printed().kernels.data() || HasFailure()) break;
       }
@@ -253,7 +253,7 @@ TEST_F(RegionCuda, ReadsEveryPieceOfARowAsOneVector) {
 %1 = lathe.concat %x, %0 axis 1 : f32[m, 4], f32[m, 4]
 return %1 : f32[m, 8] })",
           [&](RegionKernelUnderTest& k, cuda::RegionSchedule::Kind) {
-            const std::string& source = k.printed().kernels[0].kernel.source;
+            const std::string& source = k.printed().kernels[0].source;
             size_t vectors = 0;
             for (size_t at = 0; (at = source.find("load_vec", at)) != std::string::npos; ++at)
               ++vectors;

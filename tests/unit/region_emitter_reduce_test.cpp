@@ -214,7 +214,7 @@ TEST_P(RegionReduce, MakesTwoMomentsOfARowInOnePass) {
   if (GetParam().tier) {
     EXPECT_EQ(DimExpr::parse(k.kernel().costPerRow)->evaluate({}), 642);
   } else {
-    const std::string& text = k.printed().kernels[0].kernel.source;
+    const std::string& text = k.printed().kernels[0].source;
     const size_t first = text.find("(x + ");
     EXPECT_EQ(first == std::string::npos, k.schedule().kind == cuda::RegionSchedule::Kind::Flat);
     if (first != std::string::npos) EXPECT_EQ(text.find("(x + ", first + 1), std::string::npos);

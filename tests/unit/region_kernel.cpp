@@ -121,8 +121,8 @@ RegionKernelUnderTest::RegionKernelUnderTest(const std::string& text, const Regi
     printed_ = *printed;
     kernel_.inPlace = printed_.inPlace;
     std::vector<cuda::KernelCode> code;
-    for (const cuda::PrintedKernel& k : printed_.kernels)
-      code.push_back({.name = k.kernel.name, .source = k.kernel.source});
+    for (const cuda::KernelText& k : printed_.kernels)
+      code.push_back({.name = k.name, .source = k.source});
     functions_ = hostDriver(writesBytes()).load(code);
     return;
   }
@@ -188,9 +188,9 @@ std::vector<Array> RegionKernelUnderTest::runAsCuda(const std::vector<Array>& op
   auto number = [&](const DimExpr& e) { return e.evaluate(symbols).value(); };
   void* status = allocate(8, "status");
   driver.zero(status, 8);
-  void* scratch = allocate(size_t(number(printed_.scratchBytes)), "scratch");
+  void* scratch = allocate(size_t(number(printed_.variants[0].scratchBytes)), "scratch");
   for (size_t i = 0; i < functions_.size(); ++i) {
-    const cuda::Launch& l = printed_.kernels[i].launch;
+    const cuda::Launch& l = printed_.variants[0].launches[i];
     cuda::LaunchConfig config;
     std::ranges::copy(cuda::gridOf(l, number), config.grid);
     config.threads = uint32_t(l.threads);

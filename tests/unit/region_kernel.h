@@ -51,7 +51,7 @@ class RegionKernelUnderTest {
   /// (operand, result) pairs that may be one buffer.
   const std::vector<std::pair<unsigned, unsigned>>& inPlace() const { return kernel_.inPlace; }
   /// Of CUDA text.
-  const cuda::PrintedRegion& printed() const { return printed_; }
+  const cuda::KernelSet& printed() const { return printed_; }
   const cuda::RegionSchedule& schedule() const { return schedule_; }
 
  private:
@@ -62,7 +62,7 @@ class RegionKernelUnderTest {
                                bool inPlace);
 
   cpu::RegionKernel kernel_;
-  cuda::PrintedRegion printed_;
+  cuda::KernelSet printed_;
   cuda::RegionSchedule schedule_;
   std::vector<cuda::Driver::Function> functions_;
   std::vector<std::pair<DType, std::vector<std::string>>> results_;

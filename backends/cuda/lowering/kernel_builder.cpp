@@ -7,7 +7,6 @@
 #include "backends/cuda/lowering/data/data_calls.h"
 #include "backends/cuda/lowering/fused_linear.h"
 #include "backends/cuda/lowering/kernel/call_facts.h"
-#include "backends/cuda/lowering/kernel/index_checks.h"
 #include "backends/cuda/lowering/kernel/kernel_names.h"
 #include "backends/cuda/lowering/nvrtc/kernel_cache.h"
 #include "backends/cuda/lowering/matmul/grouped_kernels.h"
@@ -155,23 +154,9 @@ KernelSet printedRegion(func::FuncOp region, const std::string& name) {
   const RegionSchedule schedule =
       schedules.empty() ? RegionSchedule{}
                         : schedules[chosenCandidate(questionOf(region, name, schedules))];
-  FailureOr<PrintedRegion> printed = printRegion(region, name, schedule);
+  FailureOr<KernelSet> printed = printRegion(region, name, schedule);
   if (failed(printed)) throw unsupported(region, "no kernel for region " + name + ": " + said);
-  KernelSet set;
-  Variant variant;
-  variant.what = schedule.text();
-  variant.scratchBytes = printed->scratchBytes;
-  for (const PrintedKernel& k : printed->kernels) {
-    set.kernels.push_back(k.kernel);
-    variant.launches.push_back(k.launch);
-    Launch& l = variant.launches.back();
-    if (llvm::any_of(l.arguments,
-                     [](const Argument& a) { return a.kind == Argument::Kind::Status; }))
-      l.checks = checksOfGathers(region);
-  }
-  set.variants.push_back(std::move(variant));
-  set.inPlace = std::move(printed->inPlace);
-  return set;
+  return std::move(*printed);
 }
 
 KernelSet kernelsOf(KernelOp call, const std::string& name) {

@@ -110,7 +110,7 @@ TEST(RegionNames, CompileWhateverTheModelCallsThem) {
       const std::string name = "region_" + std::to_string(texts.size());
       auto printed = printRegion(region, name, schedule);
       ASSERT_TRUE(llvm::succeeded(printed)) << words[i];
-      texts.push_back({name, printed->kernels[0].kernel.source});
+      texts.push_back({name, printed->kernels[0].source});
     }
   }
   host::HostCompiler compiler(host::Mode::Fast);
@@ -158,7 +158,7 @@ TEST(RegionNames, AreThereInKernelsOfAnySize) {
     auto region = *module->getOps<mlir::func::FuncOp>().begin();
     auto printed = printRegion(region, "region", schedulesOf(region)[0]);
     ASSERT_TRUE(llvm::succeeded(printed)) << n;
-    const std::string& text = printed->kernels[0].kernel.source;
+    const std::string& text = printed->kernels[0].source;
     for (const char* hole : {"= ;", "( ", " )", ", )", "(,", "  = "})
       EXPECT_EQ(text.find(hole), std::string::npos) << n << ": '" << hole << "' in\n" << text;
   }

@@ -20,7 +20,8 @@ struct KernelText {
 struct KernelSet {
   std::vector<KernelText> kernels;
   std::vector<Variant> variants;
-  /// (operand, result) pairs of a printed region that may be one buffer.
+  /// (operand, result) pairs of a printed region that may be one buffer. Several of them may be
+  /// used together.
   std::vector<std::pair<unsigned, unsigned>> inPlace = {};
 };
 

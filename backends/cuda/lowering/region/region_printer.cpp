@@ -2,7 +2,7 @@
 #include "backends/cuda/lowering/region/region_printer.h"
 
 #include "backends/common/loops/row_results.h"
-#include "backends/cuda/lowering/kernel/call_facts.h"
+#include "backends/cuda/lowering/kernel/index_checks.h"
 #include "backends/cuda/lowering/region/region_code.h"
 #include "backends/cuda/lowering/region/region_head.h"
 #include "backends/cuda/lowering/region/region_names.h"
@@ -42,32 +42,26 @@ class Printer {
 
   ThreadEvaluator& evaluator() { return code_.e; }
 
-  PrintedKernel kernel(const std::string& head) {
-    if (!inPlace().empty()) code_.e.resultsReplaceOperands();
+  /// Ends the code and adds the kernel and its launch.
+  void addTo(KernelSet& set, const std::string& head) {
+    set.inPlace = results_.inPlace(code_.e, /*rowScalars=*/schedule_.kind == Kind::Flat);
+    if (!set.inPlace.empty()) code_.e.resultsReplaceOperands();
     const std::string body = code_.text();
-    PrintedKernel out;
-    out.launch = launch_;
-    out.launch.kernel = out.kernel.name = name_;
-    out.launch.threads = schedule_.threads;
-    std::string parameters;
-    for (const Frame::Parameter& p : code_.e.parameters()) {
-      parameters += (parameters.empty() ? "" : ", ") + p.declaration + p.name;
-      out.launch.arguments.push_back(p.argument);
-    }
-    bool random = false;
-    region_.walk([&](RandomBitsOp) { random = true; });
-    out.kernel.source = head + "#include \"lathe_device.cuh\"\n" +
-                        (random ? "#include \"lathe_random.cuh\"\n" : "") + "\n";
-    for (const std::string& g : code_.e.globals) out.kernel.source += g + "\n";
-    out.kernel.source += "extern \"C\" __global__ void " + launchBounds(schedule_.threads) + "\n" +
-                         name_ + "(" + parameters +
-                         ") {\n  grid_dep_launch();\n  grid_dep_wait();\n" + body + "}\n";
-    out.launch.waits = true;
-    return out;
-  }
-
-  std::vector<std::pair<unsigned, unsigned>> inPlace() {
-    return results_.inPlace(code_.e, /*rowScalars=*/schedule_.kind == Kind::Flat);
+    KernelParameters parameters;
+    for (const Frame::Parameter& p : code_.e.parameters())
+      parameters.add(p.declaration + p.name, p.argument);
+    launch_.kernel = name_;
+    launch_.threads = schedule_.threads;
+    launch_.waits = true;
+    launch_.arguments = parameters.arguments();
+    set.variants[0].launches.push_back(launch_);
+    std::string source = head + "#include \"lathe_device.cuh\"\n";
+    if (!region_.getOps<RandomBitsOp>().empty()) source += "#include \"lathe_random.cuh\"\n";
+    source += "\n";
+    for (const std::string& g : code_.e.globals) source += g + "\n";
+    source += kernelFunction(name_, schedule_.threads, parameters,
+                             "  grid_dep_launch();\n  grid_dep_wait();\n" + body);
+    set.kernels.push_back({name_, std::move(source)});
   }
 
  private:
@@ -270,16 +264,13 @@ class Printer {
   Launch launch_;
 };
 
-struct Made {
-  PrintedKernel kernel;
-  std::vector<std::pair<unsigned, unsigned>> inPlace;
-  llvm::SetVector<Operation*> together;
-};
-
-// A kernel of the elementary form `f` of a region.
-FailureOr<Made> make(func::FuncOp region, func::FuncOp f, const RowPlan& plan,
-                     const std::string& name, const RegionSchedule& schedule,
-                     const std::string& title, const Spread& spread = {}) {
+// Adds a kernel of the elementary form `f` of a region; gives the reductions that a whole team makes.
+FailureOr<llvm::SetVector<Operation*>> addKernel(KernelSet& set, func::FuncOp region,
+                                                 func::FuncOp f, const RowPlan& plan,
+                                                 const std::string& name,
+                                                 const RegionSchedule& schedule,
+                                                 const std::string& title,
+                                                 const Spread& spread = {}) {
   // Which reductions the whole team makes is known only when the code has been made; they come
   // before all else, so that what they read stays in registers.
   llvm::SetVector<Operation*> together;
@@ -290,45 +281,40 @@ FailureOr<Made> make(func::FuncOp region, func::FuncOp f, const RowPlan& plan,
   }
   Printer printer(f, plan, schedule, name, namesOf(region), spread, together);
   printer.print();
-  Made made{printer.kernel(headOf(region, name + ": " + title)), printer.inPlace(),
-            printer.evaluator().together};
+  printer.addTo(set, headOf(region, name + ": " + title));
   if (const std::string& failure = printer.evaluator().failure; !failure.empty())
     return region.emitError(failure);
-  return made;
+  return printer.evaluator().together;
 }
 
 // A kernel for each depth of reductions, and one that writes the results.
-FailureOr<PrintedRegion> printPasses(func::FuncOp region, func::FuncOp f, const RowPlan& plan,
-                                     const std::string& name, const RegionSchedule& schedule) {
+LogicalResult addPasses(KernelSet& set, func::FuncOp region, func::FuncOp f, const RowPlan& plan,
+                        const std::string& name, const RegionSchedule& schedule) {
   RegionSchedule alone = schedule;
   alone.kind = Kind::BlockPerRow;
-  auto whole = make(region, f, plan, name, alone, "");
-  if (failed(whole)) return failure();
-  Spread spread{.reductions = whole->together};
+  KernelSet whole{.variants = {Variant{}}};
+  auto reductions = addKernel(whole, region, f, plan, name, alone, "");
+  if (failed(reductions)) return failure();
+  Spread spread{.reductions = *reductions};
+  set.variants[0].scratchBytes =
+      productOf(plan.rowDims) *
+      (int64_t(reductions->size()) * schedule.blocks * Spread::kPartBytes);
   std::set<int> depths;
   const auto depthOf = loops::depthsOf(f);
   for (Operation* op : spread.reductions) depths.insert(depthOf.lookup(op));
-  PrintedRegion out;
   const std::string passes = std::to_string(depths.size() + 1);
-  auto add = [&](const std::string& suffix) -> LogicalResult {
-    const std::string number = std::to_string(out.kernels.size() + 1);
-    auto made = make(region, f, plan, name + suffix, schedule,
+  auto add = [&](const std::string& suffix) {
+    const std::string number = std::to_string(set.kernels.size() + 1);
+    return addKernel(set, region, f, plan, name + suffix, schedule,
                      schedule.text() + ", pass " + number + " of " + passes, spread);
-    if (failed(made)) return failure();
-    out.kernels.push_back(std::move(made->kernel));
-    out.inPlace = made->inPlace;
-    return success();
   };
   for (int depth : depths) {
     spread.pass = depth;
-    if (failed(add("_pass" + std::to_string(out.kernels.size() + 1)))) return failure();
+    if (failed(add("_pass" + std::to_string(set.kernels.size() + 1)))) return failure();
   }
   ++spread.pass;
   spread.last = true;
-  if (failed(add(""))) return failure();
-  out.scratchBytes = productOf(plan.rowDims) *
-                     (int64_t(spread.reductions.size()) * schedule.blocks * Spread::kPartBytes);
-  return out;
+  return add("");
 }
 
 }  // namespace
@@ -345,25 +331,30 @@ bool isPrintedFromRegions(Operation* op) {
   return !hasOwnKernel(op) && whyNotPrintable(op).empty();
 }
 
-FailureOr<PrintedRegion> printRegion(func::FuncOp region, const std::string& name,
-                                     const RegionSchedule& schedule) {
+FailureOr<KernelSet> printRegion(func::FuncOp region, const std::string& name,
+                                 const RegionSchedule& schedule) {
   auto elementary = elementaryRegion(region, whyNotPrintable);
   if (failed(elementary)) return failure();
   func::FuncOp f = **elementary;
-  if (llvm::all_of(f.getBody().front().getTerminator()->getOperands(), isEmpty))
-    return PrintedRegion{};
+  KernelSet set{.variants = {{.what = schedule.text()}}};
+  if (llvm::all_of(f.getBody().front().getTerminator()->getOperands(), isEmpty)) return set;
   auto plan = rowPlanOf(f);
   if (failed(plan)) return failure();
-  if (plan->flat && schedule.kind != RegionSchedule::Kind::Flat) {
+  if (plan->flat && schedule.kind != Kind::Flat) {
     plan->flat = false;
     plan->rowDims = dimExprs(f.getBody().front().getTerminator()->getOperand(0));
     if (!plan->rowDims.empty()) plan->rowDims.pop_back();
   }
-  if (schedule.kind == RegionSchedule::Kind::BlocksPerRow)
-    return printPasses(region, f, *plan, name, schedule);
-  auto made = make(region, f, *plan, name, schedule, schedule.text());
-  if (failed(made)) return failure();
-  return PrintedRegion{.kernels = {std::move(made->kernel)}, .inPlace = made->inPlace};
+  const LogicalResult printed =
+      schedule.kind == Kind::BlocksPerRow
+          ? addPasses(set, region, f, *plan, name, schedule)
+          : LogicalResult(addKernel(set, region, f, *plan, name, schedule, schedule.text()));
+  if (failed(printed)) return failure();
+  for (Launch& launch : set.variants[0].launches)
+    if (llvm::any_of(launch.arguments,
+                     [](const Argument& a) { return a.kind == Argument::Kind::Status; }))
+      launch.checks = checksOfGathers(region);
+  return set;
 }
 
 }  // namespace lathe::cuda

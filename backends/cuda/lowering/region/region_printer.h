@@ -2,36 +2,13 @@
 #pragma once
 // Fusion regions as readable CUDA C++: every op of a region inlined by index maps into one kernel.
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "backends/cuda/lowering/kernel/kernel_text.h"
 #include "backends/cuda/lowering/tuning/tuning_choice.h"
-
-namespace llvm {
-template <class T>
-class FailureOr;
-}
-namespace mlir {
-class Operation;
-namespace func {
-class FuncOp;
-}
-}  // namespace mlir
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace lathe::cuda {
-
-struct PrintedKernel {
-  KernelText kernel;
-  Launch launch;
-};
-
-struct PrintedRegion {
-  std::vector<PrintedKernel> kernels;  ///< to launch in this order
-  DimExpr scratchBytes = 0;
-  /// (operand, result) pairs that may be one buffer. Several of them may be used together.
-  std::vector<std::pair<unsigned, unsigned>> inPlace;
-};
 
 /// How a region's elements are spread over threads.
 struct RegionSchedule {
@@ -68,9 +45,10 @@ constexpr int kRegionVersion = 1;
 TuningQuestion questionOf(mlir::func::FuncOp region, const std::string& kernel,
                           const std::vector<RegionSchedule>& schedules);
 
-/// The kernels of a region. Fails with a diagnostic at the op that is at fault.
-llvm::FailureOr<PrintedRegion> printRegion(mlir::func::FuncOp region, const std::string& name,
-                                           const RegionSchedule& schedule);
+/// The kernels of a region and the one variant that launches all of them in their order. Fails with
+/// a diagnostic at the op that is at fault.
+llvm::FailureOr<KernelSet> printRegion(mlir::func::FuncOp region, const std::string& name,
+                                       const RegionSchedule& schedule);
 
 /// A device function for a hook of a kernel template.
 struct PrintedFunction {
