@@ -275,7 +275,7 @@ class FusedLinear {
   // What stands behind the op, of its result as the op rounds it.
   bool elementwise(const std::string& type, ArrayRef<Operation*> behind) {
     const Part part = partOf(region, behind, {linear.getY()}, results());
-    FailureOr<PrintedFunction> f = printEpilogue(part.function, 0, "epilogue", 1);
+    FailureOr<PrintedFunction> f = printEpilogue(part.function, {0}, "epilogue", 1);
     if (failed(f)) return false;
     addLinearHooks(type, {});
     if (!linear.getX().getDefiningOp()) p.hooks.mostRows = kMostPlainRows;
@@ -292,7 +292,7 @@ class FusedLinear {
         "    store(row, column, value, early(row, column));\n"
         "  }}\n",
         type, carried);
-    if (!ofEight(printEpilogue(part.function, 0, "epilogueOfEight", 8), *f)) return true;
+    if (!ofEight(printEpilogue(part.function, {0}, "epilogueOfEight", 8), *f)) return true;
     tileMembers += fmt::format(
         "  __device__ __forceinline__ void store8(i64 row, i64 column, const float (&value)[8]) "
         "const {{\n"
@@ -321,13 +321,13 @@ class FusedLinear {
     const auto first = firstOf(halves[0]), second = firstOf(halves[1]);
     if (!first || !second) return false;
     const Part part = partOf(region, behind, halves.getArrayRef(), results());
-    FailureOr<PrintedFunction> f = printPairEpilogue(part.function, 0, 1, "gated", 1);
+    FailureOr<PrintedFunction> f = printEpilogue(part.function, {0, 1}, "gated", 1);
     if (failed(f)) return false;
     p.hooks.pairs = true;
     p.n = tensorType(halves[0]).getShape().back();
     functions += f->text;
     const std::string carried = carry(*f, "gate", part);
-    if (ofEight(printPairEpilogue(part.function, 0, 1, "gatedEight", 8), *f))
+    if (ofEight(printEpilogue(part.function, {0, 1}, "gatedEight", 8), *f))
       tileMembers += fmt::format(
           "  __device__ __forceinline__ void storePair8(i64 row, i64 pair, const float "
           "(&first)[8],\n"

@@ -84,12 +84,12 @@ class RegionHooks : public ::testing::Test {
 };
 
 TEST_F(RegionHooks, GatesTwoAccumulators) {
-  auto f = printPairEpilogue(region(R"(func.func @f(%g: tensor<3x40xbf16>, %u: tensor<3x40xbf16>)
+  auto f = printEpilogue(region(R"(func.func @f(%g: tensor<3x40xbf16>, %u: tensor<3x40xbf16>)
       -> tensor<3x40xbf16> {
     %0 = lathe.glu %g, %u : tensor<3x40xbf16>, tensor<3x40xbf16>
     return %0 : tensor<3x40xbf16>
   })"),
-                             0, 1, "gated", 1);
+                         {0, 1}, "gated", 1);
   ASSERT_TRUE(succeeded(f));
   Array gate = filled(DType::F32, {3, 40}, 1.3), up = filled(DType::F32, {3, 40}, 0.7);
   Array unused(DType::BF16, {1}), out(DType::BF16, {3, 40});
@@ -114,7 +114,7 @@ TEST_F(RegionHooks, AddsABiasAndAResidualToEightColumns) {
     %3 = lathe.reshape %2 to <6, 40> : tensor<2x3x40xbf16>
     return %3 : tensor<6x40xbf16>
   })"),
-                         1, "epilogue", 8);
+                         {1}, "epilogue", 8);
   ASSERT_TRUE(succeeded(f));
   EXPECT_NE(f->text.find("load_vec<8>"), std::string::npos) << f->text;
   Array y = filled(DType::F32, {6, 40}, 1.1), bias = filled(DType::BF16, {40}, 0.3),
@@ -177,7 +177,7 @@ TEST_F(RegionHooks, RefusesToReadAnAccumulatorElsewhere) {
     said = d.str();
     return mlir::success();
   });
-  EXPECT_TRUE(failed(printEpilogue(f, 0, "epilogue", 8)));
+  EXPECT_TRUE(failed(printEpilogue(f, {0}, "epilogue", 8)));
   EXPECT_EQ(said, "an accumulator is read at another place than its own");
 }
 

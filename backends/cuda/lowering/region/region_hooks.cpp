@@ -42,8 +42,10 @@ FailureOr<PrintedFunction> functionOf(func::FuncOp region, RegionCode& code,
   return out;
 }
 
-FailureOr<PrintedFunction> epilogueOf(func::FuncOp region, ArrayRef<unsigned> accumulators,
-                                      const std::string& name, int width) {
+}  // namespace
+
+FailureOr<PrintedFunction> printEpilogue(func::FuncOp region, ArrayRef<unsigned> accumulators,
+                                         const std::string& name, int width) {
   FailureOr<Hook> hook = hookOf(region);
   if (failed(hook)) return failure();
   func::FuncOp f = hook->region();
@@ -76,18 +78,6 @@ FailureOr<PrintedFunction> epilogueOf(func::FuncOp region, ArrayRef<unsigned> ac
     e.storeResults({unsigned(i)}, at, position);
   }
   return functionOf(region, code, name, fixed);
-}
-
-}  // namespace
-
-FailureOr<PrintedFunction> printEpilogue(func::FuncOp region, unsigned accumulator,
-                                         const std::string& name, int width) {
-  return epilogueOf(region, {accumulator}, name, width);
-}
-
-FailureOr<PrintedFunction> printPairEpilogue(func::FuncOp region, unsigned first, unsigned second,
-                                             const std::string& name, int width) {
-  return epilogueOf(region, {first, second}, name, width);
 }
 
 FailureOr<PrintedFunction> printRowFunction(func::FuncOp region, const std::string& name,

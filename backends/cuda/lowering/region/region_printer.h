@@ -62,15 +62,12 @@ struct PrintedFunction {
 };
 
 /// `name(i64 row, i64 column, const vec<float, 8>& NAME, parameters)`, or of `float` for width 1:
-/// the region's results where its operand `accumulator`, a matrix of rows x columns in row-major
-/// order, is in registers. Results have the accumulator's elements in the accumulator's order;
-/// `column` is a multiple of the width.
-llvm::FailureOr<PrintedFunction> printEpilogue(mlir::func::FuncOp region, unsigned accumulator,
+/// the region's results where its operands `accumulators`, matrices of rows x columns in row-major
+/// order, are in registers: one, or the gate's and the up projection's. Results have an
+/// accumulator's elements in its order; `column` is a multiple of the width.
+llvm::FailureOr<PrintedFunction> printEpilogue(mlir::func::FuncOp region,
+                                               llvm::ArrayRef<unsigned> accumulators,
                                                const std::string& name, int width);
-/// The same with two accumulators, such as the gate's and the up projection's.
-llvm::FailureOr<PrintedFunction> printPairEpilogue(mlir::func::FuncOp region, unsigned first,
-                                                   unsigned second, const std::string& name,
-                                                   int width);
 /// `name(i64 row, T* to, parameters)`: a block of `threads` threads computes row `row` of the
 /// region's single result into shared memory. It ends without a barrier.
 llvm::FailureOr<PrintedFunction> printRowFunction(mlir::func::FuncOp region,
