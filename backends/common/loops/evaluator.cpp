@@ -32,7 +32,7 @@ Value Evaluator::pointerTo(unsigned number) {
 Value Evaluator::tensorAt(unsigned number) {
   const unsigned operands = region_.getNumArguments();
   if (number < operands) return region_.getArgument(number);
-  return region_.getBody().front().getTerminator()->getOperand(number - operands);
+  return resultsOf(region_)[number - operands];
 }
 
 void Evaluator::storeResults(ArrayRef<unsigned> which, const Index& index, const Coord& position) {
@@ -165,9 +165,7 @@ bool Evaluator::inOwnRow(const Index& index) const {
   return true;
 }
 
-int64_t lastOf(const DimExpr& size) {
-  return size.asConstant().value_or(Coord::kUnbounded) - 1;
-}
+int64_t lastOf(const DimExpr& size) { return size.asConstant().value_or(Coord::kUnbounded) - 1; }
 
 llvm::DenseMap<Operation*, int> depthsOf(func::FuncOp region) {
   llvm::DenseMap<Operation*, int> depths;

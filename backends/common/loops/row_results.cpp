@@ -6,9 +6,7 @@ using namespace mlir;
 namespace lathe::loops {
 
 RowResults::RowResults(func::FuncOp region, const RowPlan& plan)
-    : values(region.getBody().front().getTerminator()->getOperands()),
-      region_(region),
-      plan_(plan) {}
+    : values(resultsOf(region)), region_(region), plan_(plan) {}
 
 DimExpr RowResults::rows() const {
   return plan_.flat ? *elementCountOf(tensorType(values[0])) : productOf(plan_.rowDims);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/lowering/kernel_calls.h"
 
+#include "lathe/backends/region_plan.h"
 #include "backends/cpu/device/gated_config.h"
 #include "lathe/backends/call_attributes.h"
 #include "lathe/ir/types.h"
@@ -31,7 +32,7 @@ bool isHalf(Value v, Value of, int64_t start) {
 // The gate, if the function computes nothing else.
 GluOp gateOf(func::FuncOp f) {
   if (f.getNumArguments() != 1) return {};
-  auto values = f.getBody().front().getTerminator()->getOperands();
+  auto values = resultsOf(f);
   auto gate = values.size() == 1 ? values[0].getDefiningOp<GluOp>() : GluOp();
   if (!gate) return {};
   const int64_t half = tensorType(gate.getY()).getShape().back();

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "lathe/backends/region_plan.h"
 #include "backends/cuda/lowering/data/data_kernels.h"
 #include "backends/cuda/lowering/kernel/call_facts.h"
 #include "backends/cuda/lowering/kernel/kernel_names.h"
@@ -65,7 +66,7 @@ class FusedLinear {
  public:
   FusedLinear(func::FuncOp region, std::string name)
       : region(region), linear(*region.getOps<LinearOp>().begin()), name(std::move(name)) {
-    auto returned = region.getBody().front().getTerminator()->getOperands();
+    auto returned = resultsOf(region);
     for (auto [i, v] : llvm::enumerate(returned)) buffers[v] = int(region.getNumArguments() + i);
     for (BlockArgument v : region.getArguments()) buffers[v] = int(v.getArgNumber());
   }
@@ -213,9 +214,7 @@ class FusedLinear {
       if (&op != linear && &op != linear.getX().getDefiningOp() && !isHalf(&op)) ops.push_back(&op);
     return ops;
   }
-  SmallVector<Value> results() {
-    return SmallVector<Value>(region.getBody().front().getTerminator()->getOperands());
-  }
+  SmallVector<Value> results() { return SmallVector<Value>(resultsOf(region)); }
 
   // The op's own epilogue, that writes `y`, or nothing where that is null.
   void addLinearHooks(const std::string& type, Value y) {
@@ -366,7 +365,7 @@ class FusedLinear {
 
 // A cache that is not updated in place is copied first: the kernel writes the new rows alone.
 void addCopies(func::FuncOp region, const std::string& name, KernelSet& set) {
-  auto returned = region.getBody().front().getTerminator()->getOperands();
+  auto returned = resultsOf(region);
   for (auto [i, v] : llvm::enumerate(returned)) {
     auto update = v.getDefiningOp<UpdateOp>();
     if (!update) continue;

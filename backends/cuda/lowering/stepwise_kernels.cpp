@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/lowering/stepwise_kernels.h"
 
+#include "lathe/backends/region_plan.h"
 #include "backends/cuda/lowering/kernel/call_facts.h"
 #include "backends/cuda/lowering/kernel/index_checks.h"
 #include "backends/cuda/lowering/kernel/kernel_names.h"
@@ -47,7 +48,7 @@ class Steps {
   Steps(ModuleOp module, func::FuncOp function, const std::string& name)
       : module(module), function(function), name(name) {
     for (BlockArgument v : function.getArguments()) place(v, int(v.getArgNumber()));
-    auto returned = function.getBody().front().getTerminator()->getOperands();
+    auto returned = resultsOf(function);
     for (auto [i, v] : llvm::enumerate(returned)) {
       // A view of a kernel's result is that result's buffer.
       Value owner = v;

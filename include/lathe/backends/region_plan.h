@@ -9,6 +9,10 @@
 
 namespace lathe {
 
+inline mlir::OperandRange resultsOf(mlir::func::FuncOp region) {
+  return region.getBody().front().getTerminator()->getOperands();
+}
+
 /// Empty if the op can be computed row by row, else the reason why not.
 std::string whyNotInRows(mlir::Operation* op);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/lowering/kernel/steps.h"
 
+#include "lathe/backends/region_plan.h"
 #include "lathe/ir/ops.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -45,7 +46,7 @@ bool isAppended(func::FuncOp f, Value v, Value positions) {
     return false;
   auto state =
       f.getArgAttrOfType<FlatSymbolRefAttr>(cast<BlockArgument>(append.x).getArgNumber(), kState);
-  auto returned = f.getBody().front().getTerminator()->getOperands();
+  auto returned = resultsOf(f);
   for (auto [i, value] : llvm::enumerate(returned))
     if (state && value == v &&
         f.getResultAttrOfType<FlatSymbolRefAttr>(unsigned(i), kState) == state)

@@ -21,7 +21,7 @@ bool isLong(const DimExpr& size) { return size.asConstant().value_or(kLeastSide)
 }  // namespace
 
 std::optional<KernelSet> transposedCopyKernels(func::FuncOp region, const std::string& name) {
-  auto results = region.getBody().front().getTerminator()->getOperands();
+  auto results = resultsOf(region);
   if (results.size() != 1 || isEmpty(results[0])) return std::nullopt;
   const auto type = tensorType(results[0]);
   const unsigned bits = type.getElementType().getIntOrFloatBitWidth();

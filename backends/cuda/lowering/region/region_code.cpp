@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/lowering/region/region_code.h"
 
+#include "lathe/backends/region_plan.h"
 #include "backends/cuda/lowering/text/loop_text.h"
 #include "mlir/Dialect/EmitC/IR/EmitC.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -35,7 +36,7 @@ void eraseUnread(func::FuncOp f) {
 }  // namespace
 
 bool roundsMuch(func::FuncOp region) {
-  return llvm::all_of(region.getBody().front().getTerminator()->getOperands(), [](Value v) {
+  return llvm::all_of(resultsOf(region), [](Value v) {
     Type element = tensorType(v).getElementType();
     return element.isBF16() || element.isF16();
   });

@@ -10,23 +10,6 @@ using namespace mlir;
 namespace lathe::cuda {
 namespace {
 
-/// A region in elementary ops with what all its device functions need.
-struct Hook {
-  OwningOpRef<func::FuncOp> elementary;
-  std::vector<std::string> names;
-
-  func::FuncOp region() { return *elementary; }
-  SmallVector<Value> results() {
-    return SmallVector<Value>(elementary->getBody().front().getTerminator()->getOperands());
-  }
-};
-
-FailureOr<Hook> hookOf(func::FuncOp region) {
-  auto elementary = elementaryRegion(region, whyNotPrintable);
-  if (failed(elementary)) return failure();
-  return Hook{std::move(*elementary), namesOf(region)};
-}
-
 FailureOr<PrintedFunction> functionOf(func::FuncOp region, RegionCode& code,
                                       const std::string& name, const std::string& fixed) {
   const std::string body = code.text();
@@ -46,30 +29,31 @@ FailureOr<PrintedFunction> functionOf(func::FuncOp region, RegionCode& code,
 
 FailureOr<PrintedFunction> printEpilogue(func::FuncOp region, ArrayRef<unsigned> accumulators,
                                          const std::string& name, int width) {
-  FailureOr<Hook> hook = hookOf(region);
-  if (failed(hook)) return failure();
-  func::FuncOp f = hook->region();
+  auto elementary = elementaryRegion(region, whyNotPrintable);
+  if (failed(elementary)) return failure();
+  func::FuncOp f = **elementary;
+  const std::vector<std::string> names = namesOf(region);
   const Value first = f.getArgument(accumulators[0]);
   const auto shape = dimExprs(first);
   if (shape.empty()) return region.emitError("an epilogue's accumulator has an axis");
-  RegionCode code(f, false, hook->names, {"row", "column"});
+  RegionCode code(f, false, names, {"row", "column"});
   ThreadEvaluator& e = code.e;
   std::string fixed = "i64 row, i64 column";
   Type type = code.k.b.getF32Type();
   if (width > 1) type = VectorType::get({width}, type);
   for (unsigned a : accumulators) {
-    const std::string& called = hook->names[a];
-    e.accumulators[a] = code.parameter(type, called);
-    fixed +=
-        (width == 1 ? ", float " : ", const vec<float, " + std::to_string(width) + ">& ") + called;
+    e.accumulators[a] = code.parameter(type, names[a]);
+    fixed += (width == 1 ? ", float " : ", const vec<float, " + std::to_string(width) + ">& ") +
+             names[a];
   }
   Type i64 = code.k.b.getI64Type();
   e.setRow(e.m.of(code.parameter(i64, "row")), ArrayRef<DimExpr>(shape).drop_back());
-  Coord column = e.m.of(code.parameter(i64, "column"), width, 0, loops::lastOf(shape.back()) + 1 - width);
+  Coord column =
+      e.m.of(code.parameter(i64, "column"), width, 0, loops::lastOf(shape.back()) + 1 - width);
   Index index{e.row, width, {}};
   index.coords.push_back(e.m.ramp(column, width));
   const Coord position = e.linear(shape, index);
-  for (auto [i, v] : llvm::enumerate(hook->results())) {
+  for (auto [i, v] : llvm::enumerate(resultsOf(f))) {
     if (!(*elementCountOf(tensorType(v)) == *elementCountOf(tensorType(first))))
       return region.emitError("an epilogue's results have the accumulator's elements: ")
              << shortType(v.getType()) << " does not fit " << shortType(first.getType());
@@ -82,9 +66,10 @@ FailureOr<PrintedFunction> printEpilogue(func::FuncOp region, ArrayRef<unsigned>
 
 FailureOr<PrintedFunction> printRowFunction(func::FuncOp region, const std::string& name,
                                             int threads) {
-  FailureOr<Hook> hook = hookOf(region);
-  if (failed(hook)) return failure();
-  const SmallVector<Value> results = hook->results();
+  auto elementary = elementaryRegion(region, whyNotPrintable);
+  if (failed(elementary)) return failure();
+  func::FuncOp f = **elementary;
+  auto results = resultsOf(f);
   if (results.size() != 1 || tensorType(results[0]).getRank() == 0)
     return region.emitError("a row function has one result, of rows");
   const auto shape = dimExprs(results[0]);
@@ -100,7 +85,7 @@ FailureOr<PrintedFunction> printRowFunction(func::FuncOp region, const std::stri
               .rank = code.variable("lane", "threadIdx.x", false, threads - 1)};
     e.setRow(e.m.of(code.parameter(code.k.b.getI64Type(), "row")),
              ArrayRef<DimExpr>(shape).drop_back());
-    for (BlockArgument v : hook->region().getArguments())
+    for (BlockArgument v : f.getArguments())
       if (shape.size() > 1 && shape.back().asConstant() &&
           dimExprs(v) == ArrayRef(shape).take_back())
         e.requestedFirst.push_back(v);
@@ -113,11 +98,12 @@ FailureOr<PrintedFunction> printRowFunction(func::FuncOp region, const std::stri
                 return loops::LoopBuilder::Values();
               });
   };
+  const std::vector<std::string> names = namesOf(region);
   const std::initializer_list<const char*> words{"row", "to", "lane"};
-  RegionCode draft(hook->region(), false, hook->names, words);
+  RegionCode draft(f, false, names, words);
   fill(draft);
   together = draft.e.together;
-  RegionCode code(hook->region(), false, hook->names, words);
+  RegionCode code(f, false, names, words);
   fill(code);
   return functionOf(region, code, name, "i64 row, " + storedName(element) + "* to");
 }

@@ -163,8 +163,8 @@ class Printer {
         "place", (wide ? "(i64)blockIdx.x" : "int(blockIdx.x)") + std::string(" * 32 + lane_id()"),
         wide);
     // Nobody may leave: lanes beyond the end repeat the last element.
-    const Coord t = code_.variable("t", "place < " + n + " ? place : " + n + " - 1", wide,
-                                   lastOf(count));
+    const Coord t =
+        code_.variable("t", "place < " + n + " ? place : " + n + " - 1", wide, lastOf(count));
     code_.e.team = {.kind = Team::Kind::Columns,
                     .threads = schedule_.threads / 32,
                     .ofBlock = schedule_.threads,
@@ -264,7 +264,8 @@ class Printer {
   Launch launch_;
 };
 
-// Adds a kernel of the elementary form `f` of a region; gives the reductions that a whole team makes.
+// Adds a kernel of the elementary form `f` of a region; gives the reductions that a whole team
+// makes.
 FailureOr<llvm::SetVector<Operation*>> addKernel(KernelSet& set, func::FuncOp region,
                                                  func::FuncOp f, const RowPlan& plan,
                                                  const std::string& name,
@@ -296,9 +297,8 @@ LogicalResult addPasses(KernelSet& set, func::FuncOp region, func::FuncOp f, con
   auto reductions = addKernel(whole, region, f, plan, name, alone, "");
   if (failed(reductions)) return failure();
   Spread spread{.reductions = *reductions};
-  set.variants[0].scratchBytes =
-      productOf(plan.rowDims) *
-      (int64_t(reductions->size()) * schedule.blocks * Spread::kPartBytes);
+  set.variants[0].scratchBytes = productOf(plan.rowDims) * (int64_t(reductions->size()) *
+                                                            schedule.blocks * Spread::kPartBytes);
   std::set<int> depths;
   const auto depthOf = loops::depthsOf(f);
   for (Operation* op : spread.reductions) depths.insert(depthOf.lookup(op));
@@ -337,12 +337,12 @@ FailureOr<KernelSet> printRegion(func::FuncOp region, const std::string& name,
   if (failed(elementary)) return failure();
   func::FuncOp f = **elementary;
   KernelSet set{.variants = {{.what = schedule.text()}}};
-  if (llvm::all_of(f.getBody().front().getTerminator()->getOperands(), isEmpty)) return set;
+  if (llvm::all_of(resultsOf(f), isEmpty)) return set;
   auto plan = rowPlanOf(f);
   if (failed(plan)) return failure();
   if (plan->flat && schedule.kind != Kind::Flat) {
     plan->flat = false;
-    plan->rowDims = dimExprs(f.getBody().front().getTerminator()->getOperand(0));
+    plan->rowDims = dimExprs(resultsOf(f)[0]);
     if (!plan->rowDims.empty()) plan->rowDims.pop_back();
   }
   const LogicalResult printed =

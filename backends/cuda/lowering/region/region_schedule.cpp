@@ -77,7 +77,7 @@ std::vector<RegionSchedule> schedulesOf(func::FuncOp region) {
   if (failed(elementary)) return {};
   auto plan = rowPlanOf(**elementary);
   if (failed(plan)) return {};
-  ValueRange results = (**elementary).getBody().front().getTerminator()->getOperands();
+  ValueRange results = resultsOf(**elementary);
   std::vector<RegionSchedule> schedules;
   bool oneShape =
       llvm::all_of(results, [&](Value v) { return dimExprs(v) == dimExprs(results[0]); });
@@ -134,7 +134,7 @@ std::vector<RegionSchedule> schedulesOf(func::FuncOp region) {
 
 TuningQuestion questionOf(func::FuncOp region, const std::string& kernel,
                           const std::vector<RegionSchedule>& schedules) {
-  Value result = region.getBody().front().getTerminator()->getOperand(0);
+  Value result = resultsOf(region)[0];
   auto sizes = dimExprs(result);
   TuningQuestion q;
   q.problem = "region " + shortHash(textOf(region));

@@ -222,7 +222,7 @@ Value ThreadEvaluator::loadSpan(const loops::Source& source, Type stored, const 
 }
 
 void ThreadEvaluator::resultsReplaceOperands() {
-  for (auto [r, v] : llvm::enumerate(region_.getBody().front().getTerminator()->getOperands()))
+  for (auto [r, v] : llvm::enumerate(resultsOf(region_)))
     frame_.find(pointerTo(region_.getNumArguments() + unsigned(r)))->declaration =
         storedName(tensorType(v).getElementType()) + "* ";
 }
@@ -262,9 +262,8 @@ LoopBuilder::Values ThreadEvaluator::overRow(const DimExpr& length, int lanes, V
     const int64_t last = number ? *number - lanes : Coord::kUnbounded;
     Value end = m.scalar(size(length)), start = m.scalar(m.times(team.rank, lanes, 1));
     if (start.getType() != end.getType()) start = k.widened(start), end = k.widened(end);
-    return k.loop(start, end, step, init, [&](Value i, ValueRange a) {
-      return run(m.of(i, lanes, 0, last), a);
-    });
+    return k.loop(start, end, step, init,
+                  [&](Value i, ValueRange a) { return run(m.of(i, lanes, 0, last), a); });
   }
   // Every chunk of a thread has a number that the compiler knows: registers can hold it.
   chunk.count = int(chunks);
