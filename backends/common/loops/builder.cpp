@@ -183,21 +183,17 @@ Value LoopBuilder::narrowed(Value x, int64_t most) {
                  [&]() -> Value { return make<arith::TruncIOp>(b.getI32Type(), x); });
 }
 
-Value LoopBuilder::binary(StringRef op, Value x, Value y) {
+template <class Op>
+Value LoopBuilder::binary(Value x, Value y) {
   if (x.getType() != y.getType()) x = widened(x), y = widened(y);
-  Key key = keyOf(*op.data(), x, y);
-  const bool narrow = style == IndexStyle::narrow;
-  const auto flags = narrow ? arith::IntegerOverflowFlags::nsw : arith::IntegerOverflowFlags::none;
-  return unnamed(std::max(levelOf(x), levelOf(y)), std::move(key), [&]() -> Value {
-    if (op == "add") return make<arith::AddIOp>(x, y, flags);
-    if (op == "sub") return make<arith::SubIOp>(x, y, flags);
-    if (op == "mul") return make<arith::MulIOp>(x, y, flags);
-    if (op == "max") return make<arith::MaxSIOp>(x, y);
-    if (op == "div" && narrow) return make<arith::DivSIOp>(x, y);
-    if (op == "div") return make<arith::DivUIOp>(x, y);
-    if (narrow) return make<arith::RemSIOp>(x, y);
-    return make<arith::RemUIOp>(x, y);
-  });
+  return unnamed(std::max(levelOf(x), levelOf(y)), keyOf(Op::getOperationName(), x, y),
+                 [&]() -> Value {
+                   Op op = make<Op>(x, y);
+                   if constexpr (requires { op.setOverflowFlags({}); })
+                     if (style == IndexStyle::narrow)
+                       op.setOverflowFlags(arith::IntegerOverflowFlags::nsw);
+                   return op;
+                 });
 }
 
 Value LoopBuilder::compare(arith::CmpIPredicate predicate, Value x, Value y) {
@@ -213,29 +209,33 @@ Value LoopBuilder::add(Value x, Value y) {
   if (p && q) return index(*p + *q);
   if (p && *p == 0) return y;
   if (q && *q == 0) return x;
-  return binary("add", x, y);
+  return binary<arith::AddIOp>(x, y);
 }
 Value LoopBuilder::sub(Value x, Value y) {
   auto p = constOf(x), q = constOf(y);
   if (p && q) return index(*p - *q);
   if (q && *q == 0) return x;
-  return binary("sub", x, y);
+  return binary<arith::SubIOp>(x, y);
 }
 Value LoopBuilder::mul(Value x, Value y) {
   auto p = constOf(x), q = constOf(y);
   if (p && q) return index(*p * *q);
   if ((p && *p == 0) || (q && *q == 1)) return x;
   if ((q && *q == 0) || (p && *p == 1)) return y;
-  return binary("mul", x, y);
+  return binary<arith::MulIOp>(x, y);
 }
-Value LoopBuilder::atLeastOne(Value x) { return binary("max", x, integer(x.getType(), 1)); }
+Value LoopBuilder::atLeastOne(Value x) {
+  return binary<arith::MaxSIOp>(x, integer(x.getType(), 1));
+}
 
 Value LoopBuilder::divided(Value x, Value y, bool remainder) {
   auto p = constOf(x), q = constOf(y);
   if (p && q && *q != 0) return index(remainder ? *p % *q : *p / *q);
   if (q && *q == 1) return remainder ? index(0) : x;
   if ((!q || *q == 0) && y.getType().isInteger()) y = atLeastOne(y);
-  return binary(remainder ? "rem" : "div", x, y);
+  if (style == IndexStyle::narrow)
+    return remainder ? binary<arith::RemSIOp>(x, y) : binary<arith::DivSIOp>(x, y);
+  return remainder ? binary<arith::RemUIOp>(x, y) : binary<arith::DivUIOp>(x, y);
 }
 Value LoopBuilder::div(Value x, Value y) { return divided(x, y, false); }
 Value LoopBuilder::rem(Value x, Value y) { return divided(x, y, true); }

@@ -114,7 +114,9 @@ class LoopBuilder : public ScalarBuilder {
   void goTo(const Scope& scope);
   Values fill(mlir::Operation* op, mlir::Block* block, bool barrier,
               llvm::function_ref<Values()> body, mlir::Value inner = {});
-  mlir::Value binary(llvm::StringRef op, mlir::Value x, mlir::Value y);
+  /// An op on integers, once.
+  template <class Op>
+  mlir::Value binary(mlir::Value x, mlir::Value y);
   /// Indices are called after what they are, not after the op that wants them.
   mlir::Value unnamed(size_t level, Key key, llvm::function_ref<mlir::Value()> make);
   mlir::Value divided(mlir::Value x, mlir::Value y, bool remainder);
