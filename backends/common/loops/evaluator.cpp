@@ -158,6 +158,12 @@ Coord Evaluator::linear(ArrayRef<DimExpr> box, const Index& index) {
   return at;
 }
 
+Index Evaluator::inRow(const Coord& lane, int64_t width, Value mask) const {
+  Index index{row, width, mask};
+  index.coords.push_back(lane);
+  return index;
+}
+
 bool Evaluator::inOwnRow(const Index& index) const {
   if (index.coords.size() != row.size() + 1) return false;
   for (auto [c, own] : llvm::zip(index.coords, row))

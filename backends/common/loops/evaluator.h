@@ -18,9 +18,8 @@ namespace lathe::loops {
 /// Elements in memory.
 struct Source {
   mlir::Value pointer;
-  mlir::Type element;      ///< of the tensor
-  int64_t divisor = 1;     ///< of the number of elements
-  bool isOperand = false;  ///< of the region
+  mlir::Type element;   ///< of the tensor
+  int64_t divisor = 1;  ///< of the number of elements
 };
 
 /// Accumulators of a loop over lanes: of full vectors, and of single elements.
@@ -45,6 +44,8 @@ class Evaluator {
   /// The dims of a tensor as this kernel sees them.
   llvm::SmallVector<DimExpr> dims(mlir::Value tensor) const;
   Coord size(const DimExpr& dim);
+  /// Lanes of the own row.
+  Index inRow(const Coord& lane, int64_t width, mlir::Value mask = {}) const;
   /// The position of an index in a dense box.
   Coord linear(llvm::ArrayRef<DimExpr> box, const Index& index);
   /// Coordinates of element `at` of a box.
@@ -99,8 +100,9 @@ class Evaluator {
   virtual bool splitsNan() const { return false; }
   /// A value of a whole row is made along its last axis in vectors, of this many lanes.
   virtual bool spreadsLanes() const { return true; }
-  virtual int64_t laneWidth(mlir::Operation*, int64_t) { return 1; }
-  virtual Accumulators overLanes(mlir::Operation* op, const Coord& length, Accumulators acc,
+  virtual int64_t laneWidth(mlir::Value, int64_t) { return 1; }
+  /// Along an axis of the tensor, in vectors of that width and what is left of it.
+  virtual Accumulators overLanes(mlir::Value tensor, int64_t axis, Accumulators acc,
                                  LaneBody body) {
     return acc;
   }

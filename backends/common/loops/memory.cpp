@@ -41,7 +41,7 @@ Value Evaluator::argument(BlockArgument argument, const Index& index) {
     scattered.insert(number);
   read.insert(number);
   const int64_t divisor = divisorOf(*elementCountOf(type));
-  return load({pointerTo(number), type.getElementType(), divisor, true}, at, index);
+  return load({pointerTo(number), type.getElementType(), divisor}, at, index);
 }
 
 Value Evaluator::constant(ConstantOp op, const Index& index) {

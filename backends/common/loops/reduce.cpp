@@ -136,7 +136,7 @@ Value Evaluator::reduceHere(Operation* op, const Index& index, bool together) {
   for (Member& member : group) kinds.emplace_back(*this, member.op);
 
   const int64_t laneAxis = uniform && spreadsLanes() && !axes.empty() ? axes.back() : -1;
-  const int64_t width = laneAxis >= 0 && !together ? laneWidth(op, laneAxis)
+  const int64_t width = laneAxis >= 0 && !together ? laneWidth(op->getOperand(0), laneAxis)
                         : uniform                  ? 1
                                                    : index.width;
   Accumulators acc;
@@ -209,21 +209,21 @@ Value Evaluator::reduceHere(Operation* op, const Index& index, bool together) {
         a.scalars = step(at, 1, a.scalars);
       return a;
     }
-    const Coord length = size(shape[axes[n]]);
     if (n + 1 == axes.size() && laneAxis >= 0)
-      return overLanes(op, length, a, [&](const Coord& lane, int64_t w, Value mask, ValueRange v) {
-        Index at{coords, w, mask};
-        at.coords[laneAxis] = lane;
-        pass.lane = lane;
-        pass.level = k.top();
-        pass.done.clear();
-        ++pass.bodies;
-        return step(at, w, v);
-      });
+      return overLanes(op->getOperand(0), laneAxis, a,
+                       [&](const Coord& lane, int64_t w, Value mask, ValueRange v) {
+                         Index at{coords, w, mask};
+                         at.coords[laneAxis] = lane;
+                         pass.lane = lane;
+                         pass.level = k.top();
+                         pass.done.clear();
+                         ++pass.bodies;
+                         return step(at, w, v);
+                       });
     Values all = a.vectors;
     size_t vectors = all.size();
     all.append(a.scalars);
-    Value end = m.scalar(length);
+    Value end = m.scalar(size(shape[axes[n]]));
     all = k.loop(k.integer(end.getType(), 0), end, 1, all, [&](Value i, ValueRange v) {
       Coord saved = coords[axes[n]];
       coords[axes[n]] = m.of(i, 1, 0, lastOf(shape[axes[n]]));

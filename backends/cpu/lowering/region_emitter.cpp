@@ -80,8 +80,8 @@ class Emitter {
       e.row.assign(plan_.rowDims.size(), Coord(0));
       for (auto [n, axis] : llvm::enumerate(counted)) {
         const int64_t last = loops::lastOf(plan_.rowDims[axis]);
-        e.row[axis] = counted.size() == 1 ? e.m.clip(*e.rowNumber, 0, last)
-                                          : e.m.of(digits[n], 1, 0, last);
+        e.row[axis] =
+            counted.size() == 1 ? e.m.clip(*e.rowNumber, 0, last) : e.m.of(digits[n], 1, 0, last);
       }
       emitRow();
       Values next(digits);
@@ -111,9 +111,7 @@ class Emitter {
       const Coord columns = e.size(c.length), rowStart = e.m.times(*e.rowNumber, columns, 1);
       e.overLanes(k.i64(0), e.m.scalar(columns), cuts, width, {},
                   [&](const Coord& lane, int64_t w, Value mask, ValueRange) {
-                    Index index{e.row, w, mask};
-                    index.coords.push_back(lane);
-                    e.storeResults(c.results, index, e.m.sum(rowStart, lane, w));
+                    e.storeResults(c.results, e.inRow(lane, w, mask), e.m.sum(rowStart, lane, w));
                     return Values();
                   });
     });

@@ -87,23 +87,19 @@ SmallVector<int64_t> RowEvaluator::findCuts(Value tensor) const {
   return {cuts.begin(), cuts.end()};
 }
 
-ArrayRef<int64_t> RowEvaluator::cutsFor(Operation* reduction, int64_t axis) const {
-  Value x = reduction->getOperand(0);
-  if (!tier_.avx512 || axis + 1 != int64_t(dims(x).size())) return {};
-  return cutsOf(x);
+ArrayRef<int64_t> RowEvaluator::cutsAlong(Value tensor, int64_t axis) const {
+  const bool masked = tier_.avx512 && axis + 1 == int64_t(dims(tensor).size());
+  return masked ? cutsOf(tensor) : ArrayRef<int64_t>();
 }
 
-int64_t RowEvaluator::laneWidth(Operation* reduction, int64_t axis) {
-  return widthFor(dims(reduction->getOperand(0))[axis].asConstant(), cutsFor(reduction, axis));
+int64_t RowEvaluator::laneWidth(Value tensor, int64_t axis) {
+  return widthFor(dims(tensor)[axis].asConstant(), cutsAlong(tensor, axis));
 }
 
-Accumulators RowEvaluator::overLanes(Operation* reduction, const Coord& length, Accumulators acc,
-                                     LaneBody body) {
-  auto axes = reducedAxes(reduction);
-  auto shape = dims(reduction->getOperand(0));
-  llvm::erase_if(axes, [&](int64_t axis) { return shape[axis] == DimExpr(1); });
-  return overLanes(k.i64(0), m.scalar(length), cutsFor(reduction, axes.back()),
-                   laneWidth(reduction, axes.back()), std::move(acc), body);
+Accumulators RowEvaluator::overLanes(Value tensor, int64_t axis, Accumulators acc, LaneBody body) {
+  Value length = m.scalar(size(dims(tensor)[axis]));
+  return overLanes(k.i64(0), length, cutsAlong(tensor, axis), laneWidth(tensor, axis),
+                   std::move(acc), body);
 }
 
 Accumulators RowEvaluator::overLanes(Value lo, Value hi, ArrayRef<int64_t> cuts, int64_t width,

@@ -41,11 +41,11 @@ class RowEvaluator : public loops::Evaluator {
   mlir::Value kept(mlir::Value tensor, const Index& index) override;
   void keptInRow(mlir::Value tensor) override { k.remember(rowKey(tensor), k.i64(0)); }
   bool splitsNan() const override { return true; }
-  int64_t laneWidth(mlir::Operation* reduction, int64_t axis) override;
-  Accumulators overLanes(mlir::Operation* reduction, const Coord& length, Accumulators acc,
+  int64_t laneWidth(mlir::Value tensor, int64_t axis) override;
+  Accumulators overLanes(mlir::Value tensor, int64_t axis, Accumulators acc,
                          LaneBody body) override;
   llvm::SmallVector<int64_t> findCuts(mlir::Value tensor) const;
-  llvm::ArrayRef<int64_t> cutsFor(mlir::Operation* reduction, int64_t axis) const;
+  llvm::ArrayRef<int64_t> cutsAlong(mlir::Value tensor, int64_t axis) const;
   mlir::Value tailMask(mlir::Value count, int64_t width);
   loops::Key rowKey(mlir::Value tensor) const;
 

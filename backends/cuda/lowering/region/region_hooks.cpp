@@ -50,8 +50,7 @@ FailureOr<PrintedFunction> printEpilogue(func::FuncOp region, ArrayRef<unsigned>
   e.setRow(e.m.of(code.parameter(i64, "row")), ArrayRef<DimExpr>(shape).drop_back());
   Coord column =
       e.m.of(code.parameter(i64, "column"), width, 0, loops::lastOf(shape.back()) + 1 - width);
-  Index index{e.row, width, {}};
-  index.coords.push_back(e.m.ramp(column, width));
+  const Index index = e.inRow(e.m.ramp(column, width), width);
   const Coord position = e.linear(shape, index);
   for (auto [i, v] : llvm::enumerate(resultsOf(f))) {
     if (!(*elementCountOf(tensorType(v)) == *elementCountOf(tensorType(first))))
@@ -92,9 +91,7 @@ FailureOr<PrintedFunction> printRowFunction(func::FuncOp region, const std::stri
     e.reduceFirst(together);
     e.overRow(shape.back(), ThreadEvaluator::widthFor(shape.back(), e.width), {},
               [&](const Coord& lane, int64_t w, Value, ValueRange) {
-                Index index{e.row, w, {}};
-                index.coords.push_back(lane);
-                e.storeResults({0}, index, lane);
+                e.storeResults({0}, e.inRow(lane, w), lane);
                 return loops::LoopBuilder::Values();
               });
   };

@@ -27,7 +27,7 @@ class Printer {
         together_(together),
         code_(region, plan.flat, names),
         results_(region, plan) {
-    code_.e.width = lanesFor(schedule.vectorBytes);
+    code_.e.width = lanesPerAccess();
     code_.e.team.spread = spread;
   }
 
@@ -66,7 +66,7 @@ class Printer {
 
  private:
   // Elements in a vector of the narrowest type that the region touches.
-  int lanesFor(int bytes) {
+  int lanesPerAccess() {
     int64_t narrowest = 64;
     auto look = [&](Value v) {
       int64_t bits = std::max<int64_t>(8, tensorType(v).getElementType().getIntOrFloatBitWidth());
@@ -76,7 +76,7 @@ class Printer {
       if (tensorType(v).getRank() > 0) look(v);
     for (Value v : results_.values) look(v);
     // Registers for eight lanes are enough.
-    return int(std::clamp<int64_t>(bytes * 8 / narrowest, 1, 8));
+    return int(std::clamp<int64_t>(RegionSchedule::kVectorBytes * 8 / narrowest, 1, 8));
   }
 
   // Number of this thread in the grid as an i64, or an int where that is enough.
@@ -237,8 +237,7 @@ class Printer {
       const auto box = code_.e.dims(results_.values[c.results[0]]);
       code_.e.overRow(c.length, ThreadEvaluator::widthFor(c.length, code_.e.width), {},
                       [&](const Coord& lane, int64_t w, Value, ValueRange) {
-                        Index index{code_.e.row, w, {}};
-                        index.coords.push_back(lane);
+                        const Index index = code_.e.inRow(lane, w);
                         code_.e.storeResults(c.results, index, code_.e.linear(box, index));
                         return loops::LoopBuilder::Values();
                       });

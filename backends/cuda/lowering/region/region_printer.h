@@ -22,8 +22,8 @@ struct RegionSchedule {
   };
   Kind kind = Kind::Flat;
   int threads = 256;
-  int vectorBytes = 16;  ///< of a thread's access, where alignment allows
-  int blocks = 1;        ///< that share a row
+  int blocks = 1;                          ///< that share a row
+  static constexpr int kVectorBytes = 16;  ///< of a thread's access, where alignment allows
 
   /// "block per row, 256 threads, 16-byte vectors"
   std::string text() const;

@@ -68,7 +68,7 @@ std::string RegionSchedule::text() const {
   if (kind == Kind::ClusterPerRow) text += ", clusters of " + std::to_string(blocks);
   if (kind == Kind::BlocksPerRow) text = std::to_string(blocks) + " " + text;
   if (kind == Kind::BlockPerColumns) return text;
-  return text + ", " + std::to_string(vectorBytes) + "-byte vectors";
+  return text + ", " + std::to_string(kVectorBytes) + "-byte vectors";
 }
 
 std::vector<RegionSchedule> schedulesOf(func::FuncOp region) {
