@@ -78,7 +78,7 @@ FailureOr<PrintedFunction> printRowFunction(func::FuncOp region, const std::stri
     ThreadEvaluator& e = code.e;
     e.sharedTarget = "to";
     e.width = 16 * 8 / int(std::max(16u, element.getIntOrFloatBitWidth()));
-    e.team = {.kind = Team::Kind::Block,
+    e.team = {.kind = Team::Kind::BlockPerRow,
               .threads = threads,
               .ofBlock = threads,
               .rank = code.variable("lane", "threadIdx.x", false, threads - 1)};

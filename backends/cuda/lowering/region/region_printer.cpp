@@ -165,7 +165,7 @@ class Printer {
     // Nobody may leave: lanes beyond the end repeat the last element.
     const Coord t =
         code_.variable("t", "place < " + n + " ? place : " + n + " - 1", wide, lastOf(count));
-    code_.e.team = {.kind = Team::Kind::Columns,
+    code_.e.team = {.kind = Team::Kind::BlockPerColumns,
                     .threads = schedule_.threads / 32,
                     .ofBlock = schedule_.threads,
                     .rank = warp};
@@ -189,10 +189,7 @@ class Printer {
     const bool blocks = schedule_.kind == Kind::BlocksPerRow;
     const std::string threads = std::to_string(schedule_.threads);
     Team& team = code_.e.team;
-    team.kind = warp      ? Team::Kind::Warp
-                : cluster ? Team::Kind::Cluster
-                : blocks  ? Team::Kind::Blocks
-                          : Team::Kind::Block;
+    team.kind = schedule_.kind;
     team.blocks = schedule_.blocks;
     // One value per row needs no more than what combines the parts.
     const bool spread = blocks && !(team.spread.last && llvm::all_of(results_.values, [&](Value v) {

@@ -310,7 +310,7 @@ static loops::Key keyInFront(const Index& index) {
 }
 
 bool ThreadEvaluator::isWorthKeeping(Value v) const {
-  if (team.kind == Team::Kind::Blocks || tensorType(v).getRank() == 0) return false;
+  if (team.kind == Team::Kind::BlocksPerRow || tensorType(v).getRank() == 0) return false;
   Operation* op = v.getDefiningOp();
   if (!op) return true;
   if (isa<ConstantOp>(op)) return false;
@@ -441,7 +441,8 @@ Value ThreadEvaluator::randomBits(RandomBitsOp op, const Index& index) {
 // Lanes of a warp meet in shuffles, which order no memory: one must not replace what another reads.
 bool ThreadEvaluator::endsBeforeStores(const Index& index) const {
   return Evaluator::endsBeforeStores(index) &&
-         (team.kind != Team::Kind::Warp || (chunk_ && index.coords.back().sameAs(chunk_->lane)));
+         (team.kind != Team::Kind::WarpPerRow ||
+          (chunk_ && index.coords.back().sameAs(chunk_->lane)));
 }
 
 // ---- reductions ---------------------------------------------------------------------------------
@@ -458,18 +459,18 @@ bool ThreadEvaluator::isOwnPlace(Operation* op, const Index& index) const {
 
 // All threads of the team come to its scope together, and the value is the same for all of them.
 bool ThreadEvaluator::isShared(Operation* op, const Index& index) {
-  if (team.kind == Team::Kind::Thread || !index.uniform()) return false;
+  if (team.kind == Team::Kind::Flat || !index.uniform()) return false;
   const bool own = isOwnPlace(op, index);
   if (own) together.insert(op);
   // Blocks have left parts of their own row alone.
-  if (team.kind == Team::Kind::Blocks) return own && team.spread.reductions.contains(op);
+  if (team.kind == Team::Kind::BlocksPerRow) return own && team.spread.reductions.contains(op);
   if (own) return true;
   return k.barrier() <= k.ground() &&
          llvm::all_of(index.coords, [&](const Coord& c) { return m.levelOf(c) <= team.level; });
 }
 
 bool ThreadEvaluator::mayJoin(Operation* other) const {
-  return team.kind != Team::Kind::Blocks || team.spread.reductions.contains(other);
+  return team.kind != Team::Kind::BlocksPerRow || team.spread.reductions.contains(other);
 }
 
 LoopBuilder::Values ThreadEvaluator::overThreads(const DimExpr& elements, const DimExpr& innermost,
@@ -478,7 +479,7 @@ LoopBuilder::Values ThreadEvaluator::overThreads(const DimExpr& elements, const 
 }
 
 bool ThreadEvaluator::isMadeBefore(Operation* op) const {
-  return team.kind == Team::Kind::Blocks && depthOf(op) < team.spread.pass;
+  return team.kind == Team::Kind::BlocksPerRow && depthOf(op) < team.spread.pass;
 }
 
 Value ThreadEvaluator::partsOf(Operation* op, unsigned number, Type type) {
@@ -544,7 +545,7 @@ LoopBuilder::Values ThreadEvaluator::combineThreads(Operation* op, Values acc) {
   if (acc[0].getType().isInteger(1)) call->setAttr("truth", k.b.getUnitAttr());
   Values all(call.getResults());
   if (widens) all[0] = k.make<arith::TruncIOp>(narrow, all[0]);
-  if (team.kind != Team::Kind::Blocks || isMadeBefore(op)) return all;
+  if (team.kind != Team::Kind::BlocksPerRow || isMadeBefore(op)) return all;
   Value first = m.compare(arith::CmpIPredicate::eq, threadOfBlock(), 0, 1);
   const Coord at = m.sum(m.times(*rowNumber, team.blocks, 1), team.piece, 1);
   k.when(first, [&] {

@@ -3,8 +3,8 @@
 // What the common evaluator leaves to a CUDA kernel: parameters, aligned vectors, threads that
 // share a row, and values kept in registers between two passes over it.
 #include "backends/common/loops/evaluator.h"
-#include "backends/cuda/device/kernel_table.h"
 #include "backends/cuda/lowering/kernel/text_names.h"
+#include "backends/cuda/lowering/region/region_printer.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace lathe::cuda {
@@ -24,13 +24,13 @@ struct Spread {
 
 /// How the threads of a row work together.
 struct Team {
-  enum class Kind { Thread, Warp, Block, Cluster, Blocks, Columns };
-  Kind kind = Kind::Thread;
-  int threads = 1;   ///< that share a row, or an element of Columns
+  using Kind = RegionSchedule::Kind;
+  Kind kind = Kind::Flat;
+  int threads = 1;   ///< that share a row, or an element of columns
   int ofBlock = 0;   ///< threads of a block, where the device functions of reductions ask for them
   size_t level = 0;  ///< the scope in which all of them are together
   Coord rank = 0;    ///< of this thread, in [0, threads)
-  int blocks = 1;    ///< of Blocks, at most as many as a block has threads
+  int blocks = 1;    ///< that share a row, at most as many as a block has threads
   Coord piece = 0;   ///< number of this block among them
   Spread spread = {};
 };
@@ -126,7 +126,7 @@ class ThreadEvaluator : public loops::Evaluator {
   bool isInChunk(const Index& index) const;
 
   bool spreadsLanes() const override { return false; }
-  bool sharesRows() const override { return team.kind != Team::Kind::Thread; }
+  bool sharesRows() const override { return team.kind != Team::Kind::Flat; }
   bool isShared(mlir::Operation* op, const Index& index) override;
   size_t sharedLevel() const override { return team.level; }
   bool mayJoin(mlir::Operation* other) const override;
