@@ -37,7 +37,13 @@ Value centeredTwice(LayerNormOp norm, OpBuilder& b) {
 FailureOr<SmallVector<Value>> elementaryForm(Operation* op) {
   OpBuilder b(op);
   if (auto norm = dyn_cast<LayerNormOp>(op)) return SmallVector<Value>{centeredTwice(norm, b)};
-  return cast<DecomposableOp>(op).decompose(b);
+  auto values = cast<DecomposableOp>(op).decompose(b);
+  if (auto softmax = dyn_cast<SoftmaxOp>(op); softmax && softmax.isPlain()) {
+    Operation* made = (*values)[0].getDefiningOp();
+    if (isa<CastOp>(made)) made = made->getOperand(0).getDefiningOp();
+    cast<DivOp>(made)->setAttr(kBySum, b.getUnitAttr());
+  }
+  return values;
 }
 
 LogicalResult decomposeRowOps(func::FuncOp f) {

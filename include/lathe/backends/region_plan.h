@@ -16,6 +16,10 @@ inline mlir::OperandRange resultsOf(mlir::func::FuncOp region) {
 /// Empty if the op can be computed row by row, else the reason why not.
 std::string whyNotInRows(mlir::Operation* op);
 
+/// Marks a softmax's division in its elementary form: by a sum of powers that is at least 1 or NaN,
+/// so that the product with its inverse is as good.
+inline constexpr llvm::StringLiteral kBySum = "by_sum";
+
 /// A copy of the region in elementary ops without dead ones. Fails with a diagnostic at an op for
 /// which `whyNot` has a reason, and for a region without results.
 llvm::FailureOr<mlir::OwningOpRef<mlir::func::FuncOp>> elementaryRegion(

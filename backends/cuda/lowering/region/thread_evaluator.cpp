@@ -371,45 +371,9 @@ Value ThreadEvaluator::ownWay(Operation* op, const Index& index) {
   return {};
 }
 
-// Looks through what a softmax does for rows in which `empty` holds: they have 0 or 1 instead.
-static Value behindSelect(Value v, Value empty) {
-  auto select = v.getDefiningOp<SelectOp>();
-  auto literal = select ? select.getA().getDefiningOp<ConstantOp>() : ConstantOp();
-  if (!literal || select.getCondition() != empty) return v;
-  auto value = cast<DenseElementsAttr>(literal.getValue());
-  if (!value.isSplat()) return v;
-  const auto number = value.getSplatValue<APFloat>();
-  return number.isZero() || number.isExactlyValue(1) ? select.getB() : v;
-}
-
-// Whether it is sum(exp(x - max(x))) over one row, or 0 or 1 where all of the row is -inf.
-static bool isSoftmaxSum(Value v) {
-  auto outer = v.getDefiningOp<SelectOp>();
-  Value empty = outer ? outer.getCondition() : Value();
-  auto sum = behindSelect(v, empty).getDefiningOp<ReduceSumOp>();
-  if (!sum) return false;
-  if (auto inner = sum.getX().getDefiningOp<SelectOp>(); inner && !empty)
-    empty = inner.getCondition();
-  auto power = behindSelect(sum.getX(), empty).getDefiningOp<ExpOp>();
-  auto shifted = power ? power.getX().getDefiningOp<SubOp>() : SubOp();
-  if (!shifted) return false;
-  if (auto shift = shifted.getB().getDefiningOp<SelectOp>(); shift && !empty)
-    empty = shift.getCondition();
-  auto largest = behindSelect(shifted.getB(), empty).getDefiningOp<ReduceMaxOp>();
-  if (!largest || largest.getX() != shifted.getA() || largest.getAxes() != sum.getAxes())
-    return false;
-  if (!empty) return true;
-  auto test = empty.getDefiningOp<CompareOp>();
-  auto lowest = test ? test.getB().getDefiningOp<ConstantOp>() : ConstantOp();
-  if (!lowest || test.getPredicate() != Compare::eq || test.getA() != largest.getY()) return false;
-  auto value = cast<DenseElementsAttr>(lowest.getValue());
-  return value.isSplat() && value.getSplatValue<APFloat>().isNegInfinity();
-}
-
-// exp(x - max) / sum of exp(x - max): the sum is at least 1 (or NaN), and the same for a whole row.
+// A whole row has one inverse.
 Value ThreadEvaluator::softmaxQuotient(DivOp op, const Index& index) {
-  if (index.uniform() || !tensorType(op.getY()).getElementType().isF32() ||
-      !isSoftmaxSum(op.getB()))
+  if (index.uniform() || !tensorType(op.getY()).getElementType().isF32() || !op->hasAttr(kBySum))
     return {};
   Value x = operand(op, 0, index), y = eval(op.getB(), broadcastIndex(op.getB(), index));
   if (isa<VectorType>(y.getType()) || k.levelOf(y) > team.level) return {};
