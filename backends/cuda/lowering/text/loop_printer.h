@@ -81,6 +81,8 @@ struct Step {
 std::string typeName(mlir::Type type);
 std::string hintOf(mlir::Location location);
 mlir::VectorType vectorOf(mlir::Type type);
+/// To a type that has every value, or to fewer bits of an integer.
+bool isConversion(mlir::Operation* op);
 /// Prints nothing, wherever it stands: constants, broadcasts, addresses.
 bool isFree(mlir::Operation* op);
 /// Elementwise on vectors or a shuffle, an access lane by lane, or a loop marked as one over lanes:
@@ -121,7 +123,6 @@ class LoopPrinter {
   struct Place {  // p + index, in elements
     std::string base;
     std::optional<Expr> index;
-    mlir::Type element;
     mlir::Operation* local = nullptr;
   };
 
@@ -152,14 +153,14 @@ class LoopPrinter {
   Lane laneAt(int64_t position);
   Lane laneOf(llvm::ArrayRef<int64_t> values, const Lane& lane);
   Place place(mlir::Value pointer, const Lane* lane, mlir::Type access);
-  std::string elementText(const Place& place, const Expr* more = nullptr);
+  std::string elementText(const Place& place);
   std::string pointerText(const Place& place);
   std::string pointerName(mlir::Value pointer);
-  Expr loaded(mlir::Value pointer, mlir::Type type, const Lane* lane, const Lane* offset);
+  Expr loaded(mlir::Value pointer, mlir::Type type, const Lane* lane);
   std::string whole(mlir::Value vector, const std::string& hint);
   void vectorLoad(mlir::LLVM::LoadOp op);
   void store(mlir::LLVM::StoreOp op);
-  void storeLane(mlir::Operation* op, const Lane& lane);
+  void storeLane(mlir::LLVM::StoreOp op, const Lane& lane);
   void alloca(mlir::LLVM::AllocaOp op);
 
   // loop_text.cpp: statements

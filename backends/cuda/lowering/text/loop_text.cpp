@@ -143,8 +143,6 @@ std::string LoopPrinter::nameFor(Value value) {
     const bool small = load.getType().isBF16() || load.getType().isF16();
     return names_.unique(pointerName(load.getAddr()) + (small ? "_s" : "_e"));
   }
-  if (auto load = dyn_cast<LLVM::MaskedLoadOp>(op))
-    return names_.unique(pointerName(load.getData()) + "_e");
   if (auto load = dyn_cast<LLVM::masked_gather>(op))
     return names_.unique(pointerName(load.getPtrs()) + "_e");
   if (isa<arith::ExtFOp>(op))
@@ -174,7 +172,7 @@ bool LoopPrinter::staysInline(Operation* op, const Expr& e) {
     return yields && isa<scf::IfOp>(user->getParentOp());
   }
   // An element of what the yield assigns to.
-  if (isa<vector::ExtractOp, LLVM::ExtractElementOp>(op))
+  if (isa<vector::ExtractOp>(op))
     if (auto carried = dyn_cast<BlockArgument>(op->getOperand(0));
         carried && isa<scf::ForOp>(carried.getOwner()->getParentOp()))
       return false;
@@ -185,8 +183,7 @@ bool LoopPrinter::staysInline(Operation* op, const Expr& e) {
   if (!user || e.text.size() > kLongest) return false;
   if (user->getBlock() == op->getBlock()) return true;
   // Further inside only what costs nothing there.
-  return isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::ExtSIOp, arith::ExtUIOp,
-             arith::TruncIOp, arith::IndexCastOp, arith::CmpIOp, arith::ExtFOp>(op) ||
+  return isConversion(op) || isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::CmpIOp>(op) ||
          vectorOf(value.getType());
 }
 
@@ -206,8 +203,6 @@ void LoopPrinter::statement(Operation* op) {
   if (auto array = dyn_cast<LLVM::AllocaOp>(op)) return alloca(array);
   if (auto write = dyn_cast<LLVM::StoreOp>(op)) return store(write);
   if (auto load = dyn_cast<LLVM::LoadOp>(op)) {
-    if (load.getVolatile_() || load.getOrdering() != LLVM::AtomicOrdering::not_atomic)
-      return fail(op, "that is volatile or atomic");
     if (typeName(load.getType()).empty()) return fail(op, "of another type than numbers");
     if (vectorOf(load.getType())) return vectorLoad(load);
   }
@@ -246,8 +241,6 @@ void LoopPrinter::call(Operation* op) {
   };
   auto attribute = [&](Attribute value) -> std::string {
     if (auto text = dyn_cast<emitc::OpaqueAttr>(value)) return text.getValue().str();
-    if (auto type = dyn_cast<TypeAttr>(value)) return typeName(type.getValue());
-    if (auto text = dyn_cast<StringAttr>(value)) return text.str();
     auto number = dyn_cast<TypedAttr>(value);
     if (!number) fail(op, "with an argument of an unknown kind");
     return number ? literal(value, number.getType()).text : "";
@@ -535,7 +528,7 @@ void LoopPrinter::overLanes(int64_t count, const std::function<void(const Lane&)
 void LoopPrinter::laneStatement(Operation* op, const Step& step, const Lane& lane) {
   if (!failure.empty()) return;
   if (auto looping = dyn_cast<scf::ForOp>(op)) return loop(looping, &lane);
-  if (op->getNumResults() == 0) return storeLane(op, lane);
+  if (auto store = dyn_cast<LLVM::StoreOp>(op)) return storeLane(store, lane);
   Value value = op->getResult(0);
   // Others build it again where they read it.
   if (!needsVector(value, step) &&

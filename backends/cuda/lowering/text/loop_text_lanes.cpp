@@ -20,11 +20,6 @@ bool isPacked(Operation* op) {
   return store && store.getValue() == op->getResult(0) && storedWhole(store) != store.getValue();
 }
 
-bool isConversion(Operation* op) {
-  return isa<arith::ExtFOp, arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp, arith::IndexCastOp,
-             arith::IndexCastUIOp>(op);
-}
-
 // The position of an extraction that is the variable of a loop over lanes: that loop.
 Operation* laneLoopOf(Value position) {
   while (Operation* op = position.getDefiningOp()) {
@@ -38,7 +33,6 @@ Operation* laneLoopOf(Value position) {
 Operation* laneLoopOfExtract(Operation* op) {
   if (auto extract = dyn_cast<vector::ExtractOp>(op); extract && extract.hasDynamicPosition())
     return laneLoopOf(extract.getDynamicPosition()[0]);
-  if (auto extract = dyn_cast<LLVM::ExtractElementOp>(op)) return laneLoopOf(extract.getPosition());
   return nullptr;
 }
 
@@ -177,10 +171,6 @@ Effects effectsOf(Operation* op) {
       if (!load.getInvariant()) access(load.getAddr(), false);
     } else if (auto store = dyn_cast<LLVM::StoreOp>(inner)) {
       access(store.getAddr(), true);
-    } else if (auto load = dyn_cast<LLVM::MaskedLoadOp>(inner)) {
-      access(load.getData(), false);
-    } else if (auto store = dyn_cast<LLVM::MaskedStoreOp>(inner)) {
-      access(store.getData(), true);
     } else if (isa<LLVM::masked_gather>(inner)) {
       effects.reads = true;
     } else if (!inner->getNumRegions() && !isa<LLVM::AllocaOp>(inner) &&
@@ -195,6 +185,11 @@ bool writesBehind(Operation* array, Operation* op) {
   for (Operation* next = op->getNextNode(); next; next = next->getNextNode())
     if (effectsOf(next).localWrites.contains(array)) return true;
   return false;
+}
+
+bool isConversion(Operation* op) {
+  return isa<arith::ExtFOp, arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp, arith::IndexCastOp>(
+      op);
 }
 
 bool isFree(Operation* op) {
@@ -218,10 +213,6 @@ int64_t laneLoop(Operation* op) {
 int64_t lanesOf(Operation* op) {
   if (isFree(op)) return 0;
   if (int64_t lanes = laneLoop(op)) return lanes;
-  if (auto store = dyn_cast<LLVM::MaskedStoreOp>(op))
-    return vectorOf(store.getValue().getType()).getDimSize(0);
-  if (auto scatter = dyn_cast<LLVM::masked_scatter>(op))
-    return vectorOf(scatter.getValue().getType()).getDimSize(0);
   if (op->getNumResults() != 1 || op->getNumRegions() ||
       isa<LLVM::LoadOp, vector::FromElementsOp, emitc::CallOpaqueOp>(op))
     return 0;

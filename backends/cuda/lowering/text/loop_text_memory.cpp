@@ -19,6 +19,11 @@ Operation* localArray(Value pointer) {
   return pointer.getDefiningOp<LLVM::AllocaOp>();
 }
 
+// A local array holds vectors whole, a buffer their elements.
+static Type storedAs(Value pointer, Type type) {
+  return localArray(pointer) ? type : getElementTypeOrSelf(type);
+}
+
 // ---- lanes
 
 Lane LoopPrinter::laneAt(int64_t position) { return {std::to_string(position), {position}, ""}; }
@@ -114,47 +119,14 @@ Expr LoopPrinter::tabled(DenseElementsAttr values, const Lane& lane) {
 Expr LoopPrinter::element(Operation* op, const Lane& lane) {
   if (auto shuffle = dyn_cast<vector::ShuffleOp>(op))
     return shuffled(shuffle.getV1(), shuffle.getV2(), shuffle.getMask(), lane);
-  if (auto insert = dyn_cast<vector::InsertOp>(op)) {
-    if (insert.getNumIndices() != 1) {
-      fail(op, "of more than one dimension");
-      return {"0"};
-    }
-    Expr scalar = read(insert.getValueToStore());
-    if (insert.hasDynamicPosition()) {
-      Value position = insert.getDynamicPosition()[0];
-      Expr at = valued(read(position), position.getType());
-      return chosen(binary({lane.text, lane.level}, " == ", at, kEqual), scalar,
-                    read(insert.getDest(), &lane));
-    }
-    std::vector<int64_t> own;
-    for (int64_t at : lane.values)
-      own.push_back(at == kAnyElement ? at : at == insert.getStaticPosition()[0]);
-    Expr condition = lane.values.empty()
-                         ? binary({lane.text, lane.level},
-                                  " == ", {std::to_string(insert.getStaticPosition()[0])}, kEqual)
-                         : conditionOf(own, lane.variable);
-    if (condition.text == "true") return scalar;
-    if (condition.text == "false") return read(insert.getDest(), &lane);
-    return chosen(condition, scalar, read(insert.getDest(), &lane));
-  }
-  // An access of a lane under its mask.
-  Expr r;
-  Value mask, otherwise;
-  if (auto load = dyn_cast<LLVM::MaskedLoadOp>(op)) {
-    r = loaded(load.getData(), op->getResult(0).getType(), &lane, &lane);
-    mask = load.getMask(), otherwise = load.getPassThru();
-  } else {
-    auto gather = cast<LLVM::masked_gather>(op);
-    r = loaded(gather.getPtrs(), op->getResult(0).getType(), &lane, nullptr);
-    mask = gather.getMask();
-    if (!gather.getPassThru().empty()) otherwise = gather.getPassThru()[0];
-  }
+  // A lane of a gather under its mask.
+  auto gather = cast<LLVM::masked_gather>(op);
+  Expr r = loaded(gather.getPtrs(), op->getResult(0).getType(), &lane);
   Type type = vectorOf(op->getResult(0).getType()).getElementType();
   r = valued(r, type);
-  Expr condition = read(mask, &lane);
+  Expr condition = read(gather.getMask(), &lane);
   if (condition.text == "true") return r;
-  Expr other = otherwise ? read(otherwise, &lane) : Expr{typeName(type) + "{}"};
-  r = chosen(condition, r, valued(other, type));
+  r = chosen(condition, r, valued(read(gather.getPassThru()[0], &lane), type));
   r.reads = true;
   return r;
 }
@@ -164,75 +136,36 @@ Expr LoopPrinter::element(Operation* op, const Lane& lane) {
 LoopPrinter::Place LoopPrinter::place(Value pointer, const Lane* lane, Type access) {
   if (auto broadcast = pointer.getDefiningOp<vector::BroadcastOp>())
     pointer = broadcast.getSource();
-  auto gep = pointer.getDefiningOp<LLVM::GEPOp>();
-  if (!gep) {
-    auto it = bound_.find(pointer);
-    if (it == bound_.end()) {
-      fail("an address is neither an argument nor an offset from one");
+  Place p;
+  Type element = access;
+  if (auto gep = pointer.getDefiningOp<LLVM::GEPOp>()) {
+    if (gep.getIndices().size() != 1) {
+      fail(gep, "with several indices");
       return {};
     }
-    Place p{wrapped(it->second.expr, kUnary).text, {}, access, localArray(pointer)};
-    if (p.local) {
-      p.element = llvm::cast<LLVM::AllocaOp>(p.local).getElemType();
-      while (auto array = dyn_cast<LLVM::LLVMArrayType>(p.element))
-        p.element = array.getElementType();
+    element = gep.getElemType();
+    p = place(gep.getBase(), lane, element);
+    auto at = gep.getIndices()[0];
+    Expr index;
+    if (auto number = dyn_cast<IntegerAttr>(at)) {
+      index = {std::to_string(number.getInt()), number.getInt() < 0 ? kUnary : kPrimary};
+    } else {
+      Value value = llvm::cast<Value>(at);
+      index = valued(read(value, lane), value.getType());
     }
-    return p;
+    if (index.text != "0") p.index = p.index ? binary(*p.index, " + ", index, kSum, true) : index;
+  } else if (auto it = bound_.find(pointer); it != bound_.end()) {
+    p = {wrapped(it->second.expr, kUnary).text, {}, localArray(pointer)};
+    if (p.local) element = llvm::cast<LLVM::AllocaOp>(p.local).getElemType();
+  } else {
+    fail("an address is neither an argument nor an offset from one");
   }
-  Type element = gep.getElemType();
-  auto indices = gep.getIndices();
-  auto indexAt = [&](size_t i) -> Expr {
-    auto index = indices[i];
-    if (auto number = dyn_cast<IntegerAttr>(index)) {
-      Expr e{std::to_string(number.getInt()), number.getInt() < 0 ? kUnary : kPrimary};
-      e.type = Expr::Type::Narrow;
-      return e;
-    }
-    Value value = llvm::cast<Value>(index);
-    return valued(read(value, lane), value.getType());
-  };
-  size_t last = 0;
-  if (indices.size() == 2 && isa<LLVM::LLVMArrayType>(element) && indexAt(0).text == "0") {
-    element = llvm::cast<LLVM::LLVMArrayType>(element).getElementType();
-    last = 1;
-  } else if (indices.size() != 1) {
-    fail(gep, "with several indices");
-    return {};
-  }
-  Expr index = indexAt(last);
-  Place p = place(gep.getBase(), lane, element);
-  if (!failure.empty()) return {};
-  if (auto vector = vectorOf(element); vector && !p.local) {
-    // Buffers hold elements.
-    element = vector.getElementType();
-    if (p.element == vector) p.element = element;
-    index = binary(index, " * ", {std::to_string(vector.getDimSize(0))}, kTimes);
-    index.type = Expr::Type::Exact;
-  }
-  if (auto vector = vectorOf(p.element); p.local && vector && vector.getElementType() == element) {
-    p.base = elementText(p);
-    p.index = {};
-    p.element = element;
-  }
-  if (p.element != element) {
-    if (p.local) {
-      fail(gep, "of another type than its array");
-      return {};
-    }
-    p.base =
-        "((" + typeName(element) + "*)" + (p.index ? "(" + pointerText(p) + ")" : p.base) + ")";
-    p.index = {};
-    p.element = element;
-  }
-  if (index.text == "0") return p;
-  p.index = p.index ? binary(*p.index, " + ", index, kSum, true) : index;
+  if (element != access) fail("memory is read or written as another type than its own");
   return p;
 }
 
-std::string LoopPrinter::elementText(const Place& place, const Expr* more) {
-  std::optional<Expr> index = place.index;
-  if (more) index = index ? binary(*index, " + ", *more, kSum, true) : *more;
-  return place.base + "[" + (index ? index->text : "0") + "]";
+std::string LoopPrinter::elementText(const Place& place) {
+  return place.base + "[" + (place.index ? place.index->text : "0") + "]";
 }
 
 std::string LoopPrinter::pointerText(const Place& place) {
@@ -254,20 +187,10 @@ std::string LoopPrinter::pointerName(Value pointer) {
   return identifierOf(std::string_view(name.data(), name.size()));
 }
 
-Expr LoopPrinter::loaded(Value pointer, Type type, const Lane* lane, const Lane* offset) {
-  Type element = getElementTypeOrSelf(type);
-  Place p = place(pointer, lane, element);
-  if (!failure.empty()) return {"0"};
-  if (p.element != element) {
-    if (p.local) {
-      fail("a local array is read as another type than its own");
-      return {"0"};
-    }
-    p = {"((" + typeName(element) + "*)(" + pointerText(p) + "))", {}, element};
-  }
-  std::optional<Expr> more;
-  if (offset) more = Expr{offset->text, offset->level};
-  Expr e{elementText(p, more ? &*more : nullptr)};
+Expr LoopPrinter::loaded(Value pointer, Type type, const Lane* lane) {
+  const Type element = getElementTypeOrSelf(type);
+  const Place p = place(pointer, lane, element);
+  Expr e{elementText(p)};
   // The buffer may be one of u8.
   if (element.isInteger(8) && !p.local) e.type = Expr::Type::Foreign;
   e.reads = true;
@@ -278,13 +201,12 @@ Expr LoopPrinter::loaded(Value pointer, Type type, const Lane* lane, const Lane*
 
 void LoopPrinter::vectorLoad(LLVM::LoadOp op) {
   auto type = vectorOf(op.getType());
-  Type element = type.getElementType();
-  Place p = place(op.getAddr(), nullptr, element);
+  const bool isByte = type.getElementType().isInteger(8);
+  Place p = place(op.getAddr(), nullptr, storedAs(op.getAddr(), type));
   if (!failure.empty()) return;
   const std::string hint = hintOf(op.getLoc()), width = std::to_string(type.getDimSize(0));
   std::string value;
   if (p.local) {
-    if (p.element != type) return fail(op, "of another type than its array");
     value = elementText(p);
     // The element itself, as long as nothing is written to the array.
     if (!writesBehind(p.local, op)) {
@@ -292,11 +214,7 @@ void LoopPrinter::vectorLoad(LLVM::LoadOp op) {
       return;
     }
   } else {
-    if (p.element != element) {
-      p = {"(const " + typeName(element) + "*)(" + pointerText(p) + ")", {}, element};
-    } else if (element.isInteger(8)) {
-      p.base = "(const i8*)" + p.base;  // it may be one of u8
-    }
+    if (isByte) p.base = "(const i8*)" + p.base;  // it may be one of u8
     value = std::string(op->hasAttr("shared") ? "load_vec_shared<"
                         : op.getInvariant()   ? "load_vec_nc<"
                                               : "load_vec<") +
@@ -335,16 +253,12 @@ Value storedWhole(LLVM::StoreOp op) {
 }
 
 void LoopPrinter::store(LLVM::StoreOp op) {
-  Type type = op.getValue().getType(), element = getElementTypeOrSelf(type);
+  Type type = op.getValue().getType();
   if (typeName(type).empty()) return fail(op, "of a value of another kind");
   auto vector = vectorOf(type);
-  Place p = place(op.getAddr(), nullptr, vector && localArray(op.getAddr()) ? type : element);
+  Place p = place(op.getAddr(), nullptr, storedAs(op.getAddr(), type));
   if (!failure.empty()) return;
   if (!vector || p.local) {
-    if (p.element != type) {
-      if (p.local) return fail(op, "of another type than its array");
-      p = {"((" + typeName(type) + "*)(" + pointerText(p) + "))", {}, type};
-    }
     const std::string value =
         vector ? whole(op.getValue(), pointerName(op.getAddr())) : read(op.getValue()).text;
     line(elementText(p) + " = " + value + ";", op);
@@ -352,48 +266,26 @@ void LoopPrinter::store(LLVM::StoreOp op) {
   }
   Value wide = unrounded(op);
   const std::string value = whole(wide ? wide : op.getValue(), pointerName(op.getAddr()) + "_v");
-  if (p.element != element)
-    p = {"(" + typeName(element) + "*)(" + pointerText(p) + ")", {}, element};
-  else if (element.isInteger(8))
-    p.base = "(i8*)" + p.base;
+  if (vector.getElementType().isInteger(8)) p.base = "(i8*)" + p.base;
   line(std::string(wide ? "store_f32" : "store_vec") + (op->hasAttr("shared") ? "_shared(" : "(") +
            pointerText(p) + ", " + value + ");",
        op);
 }
 
-void LoopPrinter::storeLane(Operation* op, const Lane& lane) {
-  if (auto store = dyn_cast<LLVM::StoreOp>(op)) {
-    Place p = place(store.getAddr(), nullptr, store.getValue().getType());
-    if (p.element != store.getValue().getType()) return fail(op, "of another type than its array");
-    line(elementText(p) + "[" + lane.text + "] = " + read(store.getValue(), &lane).text + ";", op);
-    return;
-  }
-  // A masked store or a scatter.
-  auto masked = dyn_cast<LLVM::MaskedStoreOp>(op);
-  auto scatter = dyn_cast<LLVM::masked_scatter>(op);
-  Value value = masked ? masked.getValue() : scatter.getValue();
-  Value pointer = masked ? Value(masked.getData()) : Value(scatter.getPtrs());
-  Value mask = masked ? masked.getMask() : scatter.getMask();
-  Expr to = loaded(pointer, value.getType(), &lane, masked ? &lane : nullptr);
-  const Expr condition = read(mask, &lane);
-  const std::string text = to.text + " = " + read(value, &lane).text + ";";
-  line(condition.text == "true" ? text : "if (" + condition.text + ") " + text, op);
+void LoopPrinter::storeLane(LLVM::StoreOp op, const Lane& lane) {
+  const Place p = place(op.getAddr(), nullptr, op.getValue().getType());
+  line(elementText(p) + "[" + lane.text + "] = " + read(op.getValue(), &lane).text + ";", op);
 }
 
 void LoopPrinter::alloca(LLVM::AllocaOp op) {
   APInt count;
   if (!matchPattern(op.getArraySize(), m_ConstantInt(&count)))
     return fail(op, "of a size that is not constant");
-  int64_t number = count.getSExtValue();
-  Type element = op.getElemType();
-  while (auto array = dyn_cast<LLVM::LLVMArrayType>(element)) {
-    number *= int64_t(array.getNumElements());
-    element = array.getElementType();
-  }
-  if (typeName(element).empty()) return fail(op, "of another type than numbers");
+  const std::string element = typeName(op.getElemType());
+  if (element.empty()) return fail(op, "of another type than numbers");
   const std::string hint = hintOf(op.getLoc());
   const std::string name = names_.unique(hint.empty() ? "kept" : hint);
-  line(typeName(element) + " " + name + "[" + std::to_string(number) + "];");
+  line(element + " " + name + "[" + std::to_string(count.getSExtValue()) + "];");
   bound_[op.getResult()] = {Bound::Form::Scalar, {name}};
 }
 

@@ -268,7 +268,7 @@ Expr LoopPrinter::convert(Operation* op, const Lane* lane) {
         // C++ widens what is narrower.
         return narrow(x);
       })
-      .Case<arith::ExtUIOp, arith::IndexCastUIOp>([&](auto) -> Expr {
+      .Case([&](arith::ExtUIOp) -> Expr {
         if (truth) return cast(type, x);
         if (widthOf(to) < widthOf(from)) return cast(type, x);
         if (widthOf(to) == widthOf(from)) return x;
@@ -438,10 +438,9 @@ Expr LoopPrinter::arithmetic(Operation* op, const Lane* lane) {
 Expr LoopPrinter::build(Operation* op, const Lane* lane) {
   return llvm::TypeSwitch<Operation*, Expr>(op)
       .Case<arith::CmpIOp, arith::CmpFOp>([&](auto) { return compare(op, lane); })
-      .Case<arith::ExtSIOp, arith::ExtUIOp, arith::IndexCastOp, arith::IndexCastUIOp,
-            arith::TruncIOp, arith::SIToFPOp, arith::UIToFPOp, arith::FPToSIOp, arith::FPToUIOp,
-            arith::BitcastOp, arith::ExtFOp, arith::TruncFOp>(
-          [&](auto) { return convert(op, lane); })
+      .Case<arith::ExtSIOp, arith::ExtUIOp, arith::IndexCastOp, arith::TruncIOp, arith::SIToFPOp,
+            arith::UIToFPOp, arith::FPToSIOp, arith::FPToUIOp, arith::BitcastOp, arith::ExtFOp,
+            arith::TruncFOp>([&](auto) { return convert(op, lane); })
       .Case([&](vector::BroadcastOp broadcast) {
         Value source = broadcast.getSource();
         return read(source, isa<VectorType>(source.getType()) ? lane : nullptr);
@@ -460,21 +459,9 @@ Expr LoopPrinter::build(Operation* op, const Lane* lane) {
         const Lane at = laneAt(extract.getStaticPosition()[0]);
         return read(vector, &at);
       })
-      .Case([&](LLVM::ExtractElementOp extract) -> Expr {
-        Value position = extract.getPosition();
-        APInt number;
-        const Lane at = matchPattern(position, m_ConstantInt(&number))
-                            ? laneAt(number.getSExtValue())
-                            : laneAt(valued(read(position), position.getType()));
-        return read(extract.getVector(), &at);
-      })
-      .Case([&](LLVM::LoadOp load) -> Expr {
-        return loaded(load.getAddr(), load.getType(), lane, nullptr);
-      })
+      .Case([&](LLVM::LoadOp load) -> Expr { return loaded(load.getAddr(), load.getType(), lane); })
       .Default([&](Operation*) -> Expr {
-        if (lane &&
-            isa<vector::ShuffleOp, vector::InsertOp, LLVM::MaskedLoadOp, LLVM::masked_gather>(op))
-          return element(op, *lane);
+        if (lane && isa<vector::ShuffleOp, LLVM::masked_gather>(op)) return element(op, *lane);
         if (op->getNumResults() == 1 &&
             isa<arith::ArithDialect, math::MathDialect, vector::VectorDialect>(op->getDialect()))
           return arithmetic(op, lane);
