@@ -51,7 +51,7 @@ class Statements : public LoopText {
 
 TEST_F(Statements, OneLoopOverTheLanesOfAChunk) {
   const std::string text = body(R"(
-    %a = llvm.load %px invariant : !llvm.ptr -> vector<8xf32>
+    %a = llvm.load %px : !llvm.ptr -> vector<8xf32>
     %s = arith.addf %a, %a : vector<8xf32> loc("%doubled")
     %b = llvm.load %py : !llvm.ptr -> vector<8xf32>
     %p = arith.mulf %s, %b : vector<8xf32>
@@ -59,7 +59,7 @@ TEST_F(Statements, OneLoopOverTheLanesOfAChunk) {
     llvm.store %d, %po : vector<8xf32>, !llvm.ptr
   )");
   EXPECT_EQ(text, R"(  const int start = (int)threadIdx.x * 8;
-  const vec<float, 8> x_v = load_vec_nc<8>(x + start);
+  const vec<float, 8> x_v = load_vec<8>(x + start);
   const vec<float, 8> y_v = load_vec<8>(y + start);
   vec<float, 8> out_v;
   #pragma unroll

@@ -167,8 +167,7 @@ Effects effectsOf(Operation* op) {
         (writes ? effects.writes : effects.reads) = true;
     };
     if (auto load = dyn_cast<LLVM::LoadOp>(inner)) {
-      // Nobody writes what such a load reads.
-      if (!load.getInvariant()) access(load.getAddr(), false);
+      access(load.getAddr(), false);
     } else if (auto store = dyn_cast<LLVM::StoreOp>(inner)) {
       access(store.getAddr(), true);
     } else if (isa<LLVM::masked_gather>(inner)) {

@@ -204,7 +204,7 @@ void LoopPrinter::vectorLoad(LLVM::LoadOp op) {
   const bool isByte = type.getElementType().isInteger(8);
   Place p = place(op.getAddr(), nullptr, storedAs(op.getAddr(), type));
   if (!failure.empty()) return;
-  const std::string hint = hintOf(op.getLoc()), width = std::to_string(type.getDimSize(0));
+  const std::string hint = hintOf(op.getLoc());
   std::string value;
   if (p.local) {
     value = elementText(p);
@@ -215,10 +215,7 @@ void LoopPrinter::vectorLoad(LLVM::LoadOp op) {
     }
   } else {
     if (isByte) p.base = "(const i8*)" + p.base;  // it may be one of u8
-    value = std::string(op->hasAttr("shared") ? "load_vec_shared<"
-                        : op.getInvariant()   ? "load_vec_nc<"
-                                              : "load_vec<") +
-            width + ">(" + pointerText(p) + ")";
+    value = "load_vec<" + std::to_string(type.getDimSize(0)) + ">(" + pointerText(p) + ")";
   }
   const std::string name = names_.unique(hint.empty() ? pointerName(op.getAddr()) + "_v" : hint);
   line("const " + typeName(type) + " " + name + " = " + value + ";", op);

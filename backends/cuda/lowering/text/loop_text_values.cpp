@@ -199,51 +199,34 @@ Expr LoopPrinter::compare(Operation* op, const Lane* lane) {
   }
   using P = arith::CmpFPredicate;
   const P p = llvm::cast<arith::CmpFOp>(op).getPredicate();
-  auto both = [&](const char* sign, int level) { return binary(a, sign, b, level); };
-  auto negated = [&](const Expr& e) {
+  struct Sign {
+    const char* text;
+    bool negated = false;  // what compares with a NaN holds
+  };
+  static const std::map<P, Sign> signs{{P::OEQ, {" == "}},       {P::UNE, {" != "}},
+                                       {P::OLT, {" < "}},        {P::OLE, {" <= "}},
+                                       {P::OGT, {" > "}},        {P::OGE, {" >= "}},
+                                       {P::ULT, {" >= ", true}}, {P::ULE, {" > ", true}},
+                                       {P::UGT, {" <= ", true}}, {P::UGE, {" < ", true}}};
+  auto negated = [](const Expr& e) {
     return Expr{"!(" + e.text + ")", kUnary, Expr::Type::Exact, e.reads};
   };
-  auto outside = [&] { return binary(both(" < ", kLess), " || ", both(" > ", kLess), kOr); };
-  auto isNan = [&](const char* sign, const char* joint, int level) {
-    auto itself = [&](const Expr& e) { return binary(e, sign, e, kEqual); };
-    if (a.text == b.text || matchPattern(op->getOperand(1), m_AnyZeroFloat())) return itself(a);
-    return binary(itself(a), joint, itself(b), level);
-  };
-  switch (p) {
-    case P::AlwaysFalse:
-      return {"false"};
-    case P::AlwaysTrue:
-      return {"true"};
-    case P::OEQ:
-      return both(" == ", kEqual);
-    case P::UNE:
-      return both(" != ", kEqual);
-    case P::OLT:
-      return both(" < ", kLess);
-    case P::OLE:
-      return both(" <= ", kLess);
-    case P::OGT:
-      return both(" > ", kLess);
-    case P::OGE:
-      return both(" >= ", kLess);
-    case P::ULT:
-      return negated(both(" >= ", kLess));
-    case P::ULE:
-      return negated(both(" > ", kLess));
-    case P::UGT:
-      return negated(both(" <= ", kLess));
-    case P::UGE:
-      return negated(both(" < ", kLess));
-    case P::ONE:
-      return outside();
-    case P::UEQ:
-      return negated(outside());
-    case P::ORD:
-      return isNan(" == ", " && ", kAnd);
-    case P::UNO:
-      return isNan(" != ", " || ", kOr);
+  if (auto it = signs.find(p); it != signs.end()) {
+    const Expr e = binary(a, it->second.text, b, p == P::OEQ || p == P::UNE ? kEqual : kLess);
+    return it->second.negated ? negated(e) : e;
   }
-  llvm_unreachable("a predicate");
+  if (p == P::ONE || p == P::UEQ) {
+    const Expr e = binary(binary(a, " < ", b, kLess), " || ", binary(a, " > ", b, kLess), kOr);
+    return p == P::UEQ ? negated(e) : e;
+  }
+  if (p != P::ORD && p != P::UNO) {
+    fail(op, "that is always true or false");
+    return {"0"};
+  }
+  const bool ordered = p == P::ORD;
+  auto itself = [&](const Expr& e) { return binary(e, ordered ? " == " : " != ", e, kEqual); };
+  if (a.text == b.text || matchPattern(op->getOperand(1), m_AnyZeroFloat())) return itself(a);
+  return binary(itself(a), ordered ? " && " : " || ", itself(b), ordered ? kAnd : kOr);
 }
 
 Expr LoopPrinter::convert(Operation* op, const Lane* lane) {
