@@ -39,18 +39,11 @@ constexpr const char* kPipeline =
 LogicalResult lowerToLlvm(ModuleOp module, const Tier& tier) {
   MLIRContext* context = module.getContext();
   if (failed(expandForX86(module, tier))) return failure();
-  {
-    ConversionTarget target(*context);
-    RewritePatternSet patterns(context);
-    populateSCFToControlFlowConversionPatterns(patterns);
-    target.addIllegalOp<scf::ForOp, scf::IfOp>();
-    target.markUnknownOpDynamicallyLegal([](Operation*) { return true; });
-    if (failed(applyPartialConversion(module, target, std::move(patterns)))) return failure();
-  }
   LLVMTypeConverter types(context);
   LLVMConversionTarget target(*context);
   target.addLegalOp<ModuleOp>();
   RewritePatternSet patterns(context);
+  populateSCFToControlFlowConversionPatterns(patterns);
   arith::populateArithToLLVMConversionPatterns(types, patterns);
   cf::populateControlFlowToLLVMConversionPatterns(types, patterns);
   populateMathToLLVMConversionPatterns(types, patterns);
@@ -91,6 +84,17 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
   passes.run(module, modules);
 }
 
+// Machine code or its text; empty if the target writes none.
+std::string emitted(llvm::Module& module, llvm::TargetMachine& machine,
+                    llvm::CodeGenFileType type) {
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager emit;
+  if (machine.addPassesToEmitFile(emit, stream, nullptr, type)) return {};
+  emit.run(module);
+  return {bytes.begin(), bytes.end()};
+}
+
 // The three languages of a kernel, for who wants to read them.
 void tellVectors(ModuleOp kernels, const Tier& tier, const CodeObserver& onCode) {
   for (auto function : kernels.getOps<FunctionOpInterface>()) {
@@ -111,18 +115,12 @@ void tellLlvm(const llvm::Module& module, const Tier& tier, const CodeObserver& 
 }
 void tellAssembly(const llvm::Module& module, llvm::TargetMachine& machine, const Tier& tier,
                   const CodeObserver& onCode) {
-  llvm::SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream stream(bytes);
-  llvm::legacy::PassManager emit;
-  std::unique_ptr<llvm::Module> copy = llvm::CloneModule(module);
-  if (machine.addPassesToEmitFile(emit, stream, nullptr, llvm::CodeGenFileType::AssemblyFile))
-    return;
-  emit.run(*copy);
-  StringRef rest(bytes.data(), bytes.size());
+  const std::string text =
+      emitted(*llvm::CloneModule(module), machine, llvm::CodeGenFileType::AssemblyFile);
   for (const llvm::Function& function : module) {
     if (function.isDeclaration()) continue;
     // A function's text lies between its label and the label that closes it.
-    StringRef after = rest.split(("\n" + function.getName() + ":").str()).second;
+    StringRef after = StringRef(text).split(("\n" + function.getName() + ":").str()).second;
     onCode(function.getName().str(), tier.name, "asm",
            after.split('\n').second.split("\n.Lfunc_end").first.str());
   }
@@ -165,15 +163,8 @@ Compiled compile(ModuleOp kernels, const Tier& tier, const CodeObserver& onCode)
     tellLlvm(*module, tier, onCode);
     tellAssembly(*module, *machine, tier, onCode);
   }
-  llvm::SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream stream(bytes);
-  llvm::legacy::PassManager emit;
-  if (machine->addPassesToEmitFile(emit, stream, nullptr, llvm::CodeGenFileType::ObjectFile)) {
-    out.failure = "the x86-64 target writes no object files";
-    return out;
-  }
-  emit.run(*module);
-  out.object.assign(bytes.begin(), bytes.end());
+  out.object = emitted(*module, *machine, llvm::CodeGenFileType::ObjectFile);
+  if (out.object.empty()) out.failure = "the x86-64 target writes no object files";
   return out;
 }
 
