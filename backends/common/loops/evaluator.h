@@ -190,7 +190,5 @@ int64_t lastOf(const DimExpr& size);
 /// The length of the longest chain of reductions that ends with each of them.
 llvm::DenseMap<mlir::Operation*, int> depthsOf(mlir::func::FuncOp region);
 unsigned bytesOf(mlir::Type stored);
-/// Elements of a constant as they lie in memory.
-std::string rawBytes(mlir::DenseElementsAttr value, mlir::Type element);
 
 }  // namespace lathe::loops

@@ -9,20 +9,6 @@ namespace lathe::loops {
 
 unsigned bytesOf(Type stored) { return stored.getIntOrFloatBitWidth() / 8; }
 
-std::string rawBytes(DenseElementsAttr value, Type element) {
-  std::string bytes;
-  auto append = [&](const APInt& word, unsigned size) {
-    uint64_t bits = word.getZExtValue();
-    bytes.append(reinterpret_cast<const char*>(&bits), size);
-  };
-  unsigned size = bytesOf(storedType(element));
-  if (isa<FloatType>(element))
-    for (APFloat v : value.getValues<APFloat>()) append(v.bitcastToAPInt(), size);
-  else
-    for (APInt v : value.getValues<APInt>()) append(v, size);
-  return bytes;
-}
-
 Value Evaluator::address(Value pointer, Type stored, Value offset) {
   Type type = LLVM::LLVMPointerType::get(k.b.getContext());
   if (auto vector = dyn_cast<VectorType>(offset.getType()))

@@ -187,17 +187,21 @@ Value RowEvaluator::makeSize(const DimExpr& dim) {
 
 Value RowEvaluator::makeTable(ConstantOp op) {
   auto value = cast<DenseElementsAttr>(op.getValue());
-  std::string bytes = loops::rawBytes(value, tensorType(op.getResult()).getElementType());
+  const int64_t count = value.getNumElements();
+  Type stored = storedType(value.getElementType());
+  if (stored.isInteger())
+    value = value.mapValues(
+        stored, [&](const APInt& word) { return word.zext(stored.getIntOrFloatBitWidth()); });
+  value = value.reshape(RankedTensorType::get({count}, stored));
   auto module = kernel_->getParentOfType<ModuleOp>();
   std::string name;
   for (int i = 0; name.empty() || module.lookupSymbol(name); ++i)
     name = kernel_.getName().str() + "_constant" + std::to_string(i);
-  auto array = LLVM::LLVMArrayType::get(k.b.getI8Type(), bytes.size());
+  auto array = LLVM::LLVMArrayType::get(stored, unsigned(count));
   {
     OpBuilder::InsertionGuard guard(k.b);
     k.b.setInsertionPointToStart(module.getBody());
-    k.make<LLVM::GlobalOp>(array, true, LLVM::Linkage::Internal, name, k.b.getStringAttr(bytes),
-                           64);
+    k.make<LLVM::GlobalOp>(array, true, LLVM::Linkage::Internal, name, value, 64);
   }
   return k.make<LLVM::AddressOfOp>(LLVM::LLVMPointerType::get(k.b.getContext()), name);
 }
