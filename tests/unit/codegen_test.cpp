@@ -34,8 +34,9 @@ TEST(Codegen, RefusesCallsThatNoProcessWouldResolve) {
 }
 
 TEST(Codegen, ReportsWhatDoesNotLower) {
-  std::string message = messageOf(R"(module { "func.func"() ({ ^bb0: "func.return"() : () -> () })
-    {sym_name = "f", function_type = () -> ()} : () -> () })");
+  std::string message = messageOf(R"(llvm.func @f() {
+    %0 = arith.constant dense<0.0> : tensor<2xf32>
+    llvm.return })");
   EXPECT_EQ(message.rfind("expected the avx2 kernels to compile, got: ", 0), 0u) << message;
 }
 

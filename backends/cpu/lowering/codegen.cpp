@@ -13,13 +13,14 @@
 #include "llvm/Transforms/Utils/Cloning.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
 #include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/MathToLibm/MathToLibm.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -46,7 +47,10 @@ LogicalResult lowerToLlvm(ModuleOp module, const Tier& tier) {
   populateSCFToControlFlowConversionPatterns(patterns);
   arith::populateArithToLLVMConversionPatterns(types, patterns);
   cf::populateControlFlowToLLVMConversionPatterns(types, patterns);
-  populateMathToLLVMConversionPatterns(types, patterns);
+  populateMathToLLVMConversionPatterns(types, patterns, true, /*benefit=*/2);
+  // The error function, which LLVM has no name for.
+  populateMathToLibmConversionPatterns(patterns);
+  populateFuncToLLVMConversionPatterns(types, patterns);
   populateVectorToLLVMConversionPatterns(types, patterns);
   return applyFullConversion(module, target, std::move(patterns));
 }

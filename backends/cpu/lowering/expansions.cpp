@@ -29,7 +29,7 @@ bool isNumber(Value v) {
 class Leaf : public ScalarBuilder {
  public:
   Leaf(OpBuilder& builder, ModuleOp module, const Tier& tier)
-      : ScalarBuilder(builder, module.getLoc()), module_(module), tier_(tier) {}
+      : ScalarBuilder(builder, module.getLoc()), tier_(tier) {}
 
   void enter(FunctionOpInterface function) {
     entry_ = &function.getFunctionBody().front();
@@ -53,37 +53,29 @@ class Leaf : public ScalarBuilder {
 
  private:
   Value extreme(Value x, Value y, Compare better);
-  Value callEach(StringRef name, ValueRange operands);
   Value roundedBf16(Value x);
   Value widened(Value x);
   Value narrowed(Value x, Type type);
 
-  ModuleOp module_;
   const Tier& tier_;
   Block* entry_ = nullptr;
   DenseMap<Attribute, Value> constants_;
 };
 
 Value Leaf::replacement(Operation* op) {
-  auto isWide = [&] { return getElementTypeOrSelf(op->getResult(0).getType()).isF64(); };
-  auto call = [&](StringRef name) { return callEach(name, op->getOperands()); };
+  const bool isWide =
+      op->getNumResults() == 1 && getElementTypeOrSelf(op->getResult(0).getType()).isF64();
   return llvm::TypeSwitch<Operation*, Value>(op)
       .Case([&](math::ExpOp exp) {
-        return isWide() ? call("exp") : expandExp(*this, exp.getOperand(), tier_);
+        return isWide ? Value() : expandExp(*this, exp.getOperand(), tier_);
       })
       .Case([&](math::TanhOp tanh) {
-        return isWide() ? call("tanh") : expandTanh(*this, tanh.getOperand());
+        return isWide ? Value() : expandTanh(*this, tanh.getOperand());
       })
       .Case([&](math::ErfOp) {
-        if (isWide()) return call("erf");
-        hasErf = true;
+        hasErf |= !isWide;
         return Value();
       })
-      .Case([&](math::LogOp) { return call("log"); })
-      .Case([&](math::SinOp) { return call("sin"); })
-      .Case([&](math::CosOp) { return call("cos"); })
-      .Case([&](math::PowFOp) { return call("pow"); })
-      .Case([&](arith::RemFOp) { return call("fmod"); })
       .Case([&](arith::MaximumFOp max) { return extreme(max.getLhs(), max.getRhs(), Compare::gt); })
       .Case([&](arith::MinimumFOp min) { return extreme(min.getLhs(), min.getRhs(), Compare::lt); })
       .Case([&](arith::DivFOp quotient) {
@@ -104,28 +96,6 @@ Value Leaf::extreme(Value x, Value y, Compare better) {
   // One vmaxps: it gives y if either is NaN, so only a NaN in x is left to be seen to.
   Value best = make<arith::SelectOp>(compare(better, x, y), x, y);
   return isNumber(x) ? best : make<arith::SelectOp>(isNan(x), x, best);
-}
-
-Value Leaf::callEach(StringRef name, ValueRange operands) {
-  Type type = operands[0].getType(), element = getElementTypeOrSelf(type);
-  std::string symbol = name.str() + (element.isF32() ? "f" : "");
-  auto callee = module_.lookupSymbol<LLVM::LLVMFuncOp>(symbol);
-  if (!callee) {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(module_.getBody());
-    SmallVector<Type> inputs(operands.size(), element);
-    callee = make<LLVM::LLVMFuncOp>(symbol, LLVM::LLVMFunctionType::get(element, inputs));
-  }
-  if (!isa<VectorType>(type)) return make<LLVM::CallOp>(callee, operands).getResult();
-  Value result = make<LLVM::PoisonOp>(type);
-  for (int64_t lane = 0; lane < widthOf(type); ++lane) {
-    Value at = integer(b.getI32Type(), lane);
-    SmallVector<Value> scalars;
-    for (Value v : operands) scalars.push_back(make<LLVM::ExtractElementOp>(v, at));
-    Value y = make<LLVM::CallOp>(callee, scalars).getResult();
-    result = make<LLVM::InsertElementOp>(result, y, at);
-  }
-  return result;
 }
 
 Value Leaf::roundedBf16(Value x) {

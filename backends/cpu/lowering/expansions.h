@@ -8,8 +8,8 @@
 namespace lathe::cpu {
 
 /// Replaces, in all kernels of a module:
-/// - exponentials of f32 by polynomials, functions that have no instruction by calls of the C
-///   library, lane by lane;
+/// - exponentials of f32 by polynomials; other functions that have no instruction are left to LLVM,
+///   which calls the C library lane by lane;
 /// - `maximumf` and `minimumf` by one vmaxps and what it loses, a NaN;
 /// - bf16 and f16 by i16, as x86 moves no vectors of them, and roundings to bf16 by integers where
 ///   there is no instruction.
