@@ -1,61 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/lowering/region/region_names.h"
 
+#include <map>
+
 #include "backends/cuda/lowering/kernel/text_names.h"
 #include "lathe/ir/types.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
 namespace lathe::cuda {
 namespace {
 
-using Roles = std::vector<std::pair<Value, const char*>>;
-
-Roles rolesIn(Operation* op) {
-  return TypeSwitch<Operation*, Roles>(op)
-      .Case([](GluOp o) -> Roles { return {{o.getGate(), "gate"}, {o.getUp(), "up"}}; })
-      .Case<RmsNormOp>([](auto o) -> Roles { return {{o.getX(), "x"}, {o.getGain(), "gain"}}; })
-      .Case([](LayerNormOp o) -> Roles {
-        return {{o.getX(), "x"}, {o.getGain(), "gain"}, {o.getBias(), "bias"}};
-      })
-      .Case([](AddNormOp o) -> Roles {
-        return {{o.getX(), "x"},
-                {o.getResidual(), "residual"},
-                {o.getGain(), "gain"},
-                {o.getBias(), "bias"}};
-      })
-      .Case([](AdalnModulateOp o) -> Roles {
-        return {{o.getX(), "x"}, {o.getShift(), "shift"}, {o.getScale(), "scale"}};
-      })
-      .Case([](LinearOp o) -> Roles {
-        return {{o.getX(), "x"},
-                {o.getW(), "weight"},
-                {o.getBias(), "bias"},
-                {o.getResidual(), "residual"}};
-      })
-      .Case([](UpdateOp o) -> Roles {
-        return {{o.getX(), "cache"}, {o.getValue(), "value"}, {o.getPositions(), "positions"}};
-      })
-      .Case([](GatedResidualOp o) -> Roles {
-        return {{o.getX(), "x"}, {o.getGate(), "gate"}, {o.getF(), "branch"}};
-      })
-      .Case([](RopeOp o) -> Roles {
-        return {{o.getX(), "x"}, {o.getCos(), "cosines"}, {o.getSin(), "sines"}};
-      })
-      .Case([](NormRopeOp o) -> Roles {
-        return {
-            {o.getX(), "x"}, {o.getGain(), "gain"}, {o.getCos(), "cosines"}, {o.getSin(), "sines"}};
-      })
-      .Case([](SoftmaxOp o) -> Roles { return {{o.getX(), "scores"}, {o.getMask(), "mask"}}; })
-      .Case([](EmbeddingOp o) -> Roles {
-        return {{o.getIds(), "ids"}, {o.getTable(), "table"}, {o.getPositions(), "positions"}};
-      })
-      .Case([](GatherOp o) -> Roles { return {{o.getX(), "table"}, {o.getIndices(), "ids"}}; })
-      .Case([](SelectOp o) -> Roles { return {{o.getCondition(), "condition"}}; })
-      .Case([](PadOp o) -> Roles { return {{o.getValue(), "filling"}}; })
-      .Case([](RandomBitsOp o) -> Roles { return {{o.getSeed(), "seed"}}; })
-      .Default([](Operation*) -> Roles { return {}; });
+// What operands are to the op that takes them.
+void findRoles(Operation& op, llvm::DenseMap<Value, std::string>& roles) {
+  // In the order of the ops' definitions.
+  static const std::map<StringRef, std::vector<const char*>> words{
+      {"glu", {"gate", "up"}},
+      {"rms_norm", {"x", "gain"}},
+      {"layer_norm", {"x", "gain", "bias"}},
+      {"add_norm", {"x", "residual", "gain", "bias"}},
+      {"adaln_modulate", {"x", "shift", "scale"}},
+      {"linear", {"x", "weight", "bias", "residual"}},
+      {"update", {"cache", "value", "positions"}},
+      {"gated_residual", {"x", "gate", "branch"}},
+      {"rope", {"x", "cosines", "sines"}},
+      {"norm_rope", {"x", "gain", "cosines", "sines"}},
+      {"softmax", {"scores", "mask"}},
+      {"embedding", {"ids", "table", "positions"}},
+      {"gather", {"table", "ids"}},
+      {"select", {"condition"}},
+      {"pad", {"", "filling"}},
+      {"random_bits", {"seed"}}};
+  auto known = words.find(op.getName().stripDialect());
+  if (known == words.end()) return;
+  // Of several optional operands some may be left out.
+  auto segments = dyn_cast_or_null<DenseI32ArrayAttr>(
+      op.getInherentAttr("operandSegmentSizes").value_or(Attribute()));
+  auto operand = op.operand_begin();
+  for (auto [i, role] : llvm::enumerate(known->second)) {
+    if (operand == op.operand_end()) return;
+    if (segments && segments[i] == 0) continue;
+    if (*role) roles.try_emplace(*operand, role);
+    ++operand;
+  }
 }
 
 // The last part of the module path: "q_proj" of "blocks.3.attn.q_proj".
@@ -87,9 +74,7 @@ std::vector<std::string> namesOf(func::FuncOp region) {
     taken.unique(word);
   Block& block = region.getBody().front();
   llvm::DenseMap<Value, std::string> roles;
-  for (Operation& op : block)
-    for (auto [value, role] : rolesIn(&op))
-      if (value) roles.try_emplace(value, role);
+  for (Operation& op : block) findRoles(op, roles);
   std::vector<std::string> names;
   for (BlockArgument argument : block.getArguments()) {
     std::string name = roles.lookup(argument);
