@@ -27,8 +27,8 @@ class Printer {
         together_(together),
         code_(region, plan.flat, names),
         results_(region, plan) {
-    code_.e.width = lanesPerAccess();
-    code_.e.team.spread = spread;
+    e().width = lanesPerAccess();
+    e().team.spread = spread;
   }
 
   void print() {
@@ -40,15 +40,15 @@ class Printer {
       printRows();
   }
 
-  ThreadEvaluator& evaluator() { return code_.e; }
+  ThreadEvaluator& e() { return code_.e; }
 
   /// Ends the code and adds the kernel and its launch.
   void addTo(KernelSet& set, const std::string& head) {
-    set.inPlace = results_.inPlace(code_.e, /*rowScalars=*/schedule_.kind == Kind::Flat);
-    if (!set.inPlace.empty()) code_.e.resultsReplaceOperands();
+    set.inPlace = results_.inPlace(e(), /*rowScalars=*/schedule_.kind == Kind::Flat);
+    if (!set.inPlace.empty()) e().resultsReplaceOperands();
     const std::string body = code_.text();
     KernelParameters parameters;
-    for (const Frame::Parameter& p : code_.e.parameters())
+    for (const Frame::Parameter& p : e().parameters())
       parameters.add(p.declaration + p.name, p.argument);
     launch_.kernel = name_;
     launch_.threads = schedule_.threads;
@@ -58,7 +58,7 @@ class Printer {
     std::string source = head + "#include \"lathe_device.cuh\"\n";
     if (!region_.getOps<RandomBitsOp>().empty()) source += "#include \"lathe_random.cuh\"\n";
     source += "\n";
-    for (const std::string& g : code_.e.globals) source += g + "\n";
+    for (const std::string& g : e().globals) source += g + "\n";
     source += kernelFunction(name_, schedule_.threads, parameters,
                              "  grid_dep_launch();\n  grid_dep_wait();\n" + body);
     set.kernels.push_back({name_, std::move(source)});
@@ -91,7 +91,7 @@ class Printer {
     results_.loops = 1;
     const DimExpr count = *elementCountOf(tensorType(results_.values[0]));
     auto number = count.asConstant();
-    const int lanes = code_.e.width;
+    const int lanes = e().width;
     const bool wide = !number || *number > (int64_t(1) << 30);
     launch_.grid[0] = {count, int64_t(schedule_.threads) * lanes};
     std::string start = threadNumber(wide);
@@ -99,10 +99,10 @@ class Printer {
     const int64_t block = int64_t(schedule_.threads) * lanes;
     const Coord c =
         code_.variable("c", start, wide, number ? *number + block : Coord::kUnbounded, lanes);
-    const Coord n = code_.e.size(count);
+    const Coord n = e().size(count);
     auto vector = [&] {
       const Coord lane = m().clip(m().ramp(c, lanes), 0, lastOf(count));
-      code_.e.storeResults(results_.all(), Index{{lane}, lanes, {}}, lane);
+      e().storeResults(results_.all(), Index{{lane}, lanes, {}}, lane);
     };
     if (lanes == 1) return code_.work(c, Predicate::slt, n, vector);
     // What a last vector would reach beyond.
@@ -111,7 +111,7 @@ class Printer {
       if (from.getType() != to.getType()) from = k().widened(from), to = k().widened(to);
       k().loop(from, to, 1, {}, [&](Value i, ValueRange) {
         const Coord at = m().of(i, 1, 0, lastOf(count));
-        code_.e.storeResults(results_.all(), Index{{at}}, at);
+        e().storeResults(results_.all(), Index{{at}}, at);
         return loops::LoopBuilder::Values();
       });
     };
@@ -127,7 +127,7 @@ class Printer {
   void printElements() {
     results_.loops = 1;
     const DimExpr cols = results_.columns(results_.values[0]);
-    const int lanes = hasReductions() ? 1 : ThreadEvaluator::widthFor(cols, code_.e.width);
+    const int lanes = hasReductions() ? 1 : ThreadEvaluator::widthFor(cols, e().width);
     DimExpr chunks = 1;
     if (!(cols == DimExpr(1))) chunks = *cols.dividedBy(lanes);
     const DimExpr count = results_.rows() * chunks;
@@ -135,18 +135,17 @@ class Printer {
     const bool wide = !number || *number * lanes > (int64_t(1) << 30);
     launch_.grid[0] = {count, schedule_.threads};
     const Coord t = code_.variable("t", threadNumber(wide), wide, lastOf(count));
-    code_.work(t, Predicate::slt, code_.e.size(count), [&] {
-      auto [row, chunk] = m().divide(t, code_.e.size(chunks), 1);
+    code_.work(t, Predicate::slt, e().size(count), [&] {
+      auto [row, chunk] = m().divide(t, e().size(chunks), 1);
       for (auto [name, c] : {std::pair("row", row), std::pair("vector", chunk)})
         if (c.terms.size() == 1) k().named(name, c.terms[0].first);
-      code_.e.setRow(row, plan_.rowDims);
-      Index index{code_.e.row, lanes, {}};
+      e().setRow(row, plan_.rowDims);
+      Index index{e().row, lanes, {}};
       if (!results_.isRowScalar(results_.values[0])) {
         const Coord first = m().times(chunk, lanes, 1);
         index.coords.push_back(m().clip(m().ramp(first, lanes), 0, lastOf(cols)));
       }
-      code_.e.storeResults(results_.all(), index,
-                           code_.e.linear(code_.e.dims(results_.values[0]), index));
+      e().storeResults(results_.all(), index, e().linear(e().dims(results_.values[0]), index));
     });
   }
 
@@ -165,16 +164,16 @@ class Printer {
     // Nobody may leave: lanes beyond the end repeat the last element.
     const Coord t =
         code_.variable("t", "place < " + n + " ? place : " + n + " - 1", wide, lastOf(count));
-    code_.e.team = {.kind = Team::Kind::BlockPerColumns,
-                    .threads = schedule_.threads / 32,
-                    .ofBlock = schedule_.threads,
-                    .rank = warp};
-    code_.e.setRow(t, code_.e.dims(results_.values[0]));
-    code_.e.reduceFirst(together_);
+    e().team = {.kind = Team::Kind::BlockPerColumns,
+                .threads = schedule_.threads / 32,
+                .ofBlock = schedule_.threads,
+                .rank = warp};
+    e().setRow(t, e().dims(results_.values[0]));
+    e().reduceFirst(together_);
     Value first = m().compare(Predicate::eq, warp, 0, 1);
-    Value inside = m().compare(Predicate::slt, place, code_.e.size(count), 1);
+    Value inside = m().compare(Predicate::slt, place, e().size(count), 1);
     k().when(k().make<arith::AndIOp>(first, inside),
-             [&] { code_.e.storeResults(results_.all(), Index{code_.e.row}, *code_.e.rowNumber); });
+             [&] { e().storeResults(results_.all(), Index{e().row}, *e().rowNumber); });
   }
 
   bool hasReductions() {
@@ -188,7 +187,7 @@ class Printer {
     const bool cluster = schedule_.kind == Kind::ClusterPerRow;
     const bool blocks = schedule_.kind == Kind::BlocksPerRow;
     const std::string threads = std::to_string(schedule_.threads);
-    Team& team = code_.e.team;
+    Team& team = e().team;
     team.kind = schedule_.kind;
     team.blocks = schedule_.blocks;
     // One value per row needs no more than what combines the parts.
@@ -220,35 +219,34 @@ class Printer {
     team.rank = code_.variable("lane", rank, false, team.threads - 1);
     auto body = [&] {
       team.level = k().top();
-      code_.e.setRow(rowNumber, plan_.rowDims);
-      blocks && !team.spread.last ? code_.e.reducePass() : printRow();
+      e().setRow(rowNumber, plan_.rowDims);
+      blocks && !team.spread.last ? e().reducePass() : printRow();
     };
     if (!warp) return body();
     // A warp is inside or outside as a whole.
-    code_.work(rowNumber, Predicate::slt, code_.e.size(count), body);
+    code_.work(rowNumber, Predicate::slt, e().size(count), body);
   }
 
   void printRow() {
-    code_.e.reduceFirst(together_);
-    auto scalars = results_.storeColumns(code_.e, [&](const loops::RowResults::Columns& c) {
-      const auto box = code_.e.dims(results_.values[c.results[0]]);
-      code_.e.overRow(c.length, ThreadEvaluator::widthFor(c.length, code_.e.width), {},
-                      [&](const Coord& lane, int64_t w, Value, ValueRange) {
-                        const Index index = code_.e.inRow(lane, w);
-                        code_.e.storeResults(c.results, index, code_.e.linear(box, index));
-                        return loops::LoopBuilder::Values();
-                      });
+    e().reduceFirst(together_);
+    auto scalars = results_.storeColumns(e(), [&](const loops::RowResults::Columns& c) {
+      const auto box = e().dims(results_.values[c.results[0]]);
+      e().overRow(c.length, ThreadEvaluator::widthFor(c.length, e().width), {},
+                  [&](const Coord& lane, int64_t w, Value, ValueRange) {
+                    const Index index = e().inRow(lane, w);
+                    e().storeResults(c.results, index, e().linear(box, index));
+                    return loops::LoopBuilder::Values();
+                  });
     });
     if (scalars.empty()) return;
-    k().when(m().compare(Predicate::eq, code_.e.team.rank, 0, 1), [&] {
-      for (auto& [r, v] : scalars)
-        code_.e.storeResult(r, v, *code_.e.rowNumber, Index{code_.e.row});
+    k().when(m().compare(Predicate::eq, e().team.rank, 0, 1), [&] {
+      for (auto& [r, v] : scalars) e().storeResult(r, v, *e().rowNumber, Index{e().row});
     });
   }
 
   using Predicate = arith::CmpIPredicate;
   loops::LoopBuilder& k() { return code_.k; }
-  loops::IndexMath& m() { return code_.e.m; }
+  loops::IndexMath& m() { return e().m; }
 
   func::FuncOp region_;
   const RowPlan& plan_;
@@ -274,14 +272,14 @@ FailureOr<llvm::SetVector<Operation*>> addKernel(KernelSet& set, func::FuncOp re
   if (schedule.kind != Kind::Flat) {
     Printer draft(f, plan, schedule, name, namesOf(region), spread, {});
     draft.print();
-    together = draft.evaluator().together;
+    together = draft.e().together;
   }
   Printer printer(f, plan, schedule, name, namesOf(region), spread, together);
   printer.print();
   printer.addTo(set, headOf(region, name + ": " + title));
-  if (const std::string& failure = printer.evaluator().failure; !failure.empty())
+  if (const std::string& failure = printer.e().failure; !failure.empty())
     return region.emitError(failure);
-  return printer.evaluator().together;
+  return printer.e().together;
 }
 
 // A kernel for each depth of reductions, and one that writes the results.
