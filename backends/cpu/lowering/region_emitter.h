@@ -4,23 +4,11 @@
 // region inlined by index maps.
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "backends/cpu/lowering/tier.h"
-
-namespace llvm {
-template <class T>
-class FailureOr;
-}
-namespace mlir {
-class DialectRegistry;
-class ModuleOp;
-class Operation;
-namespace func {
-class FuncOp;
-}
-}  // namespace mlir
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
 
 namespace lathe::cpu {
 
