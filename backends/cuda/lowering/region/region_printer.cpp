@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/lowering/region/region_printer.h"
 
+#include <fmt/format.h>
+
 #include "backends/common/loops/row_results.h"
 #include "backends/cuda/lowering/kernel/index_checks.h"
 #include "backends/cuda/lowering/region/region_code.h"
@@ -81,24 +83,24 @@ class Printer {
 
   // Number of this thread in the grid as an i64, or an int where that is enough.
   std::string threadNumber(bool wide) const {
-    std::string threads = std::to_string(schedule_.threads);
-    return wide ? "(i64)blockIdx.x * " + threads + " + threadIdx.x"
-                : "int(blockIdx.x * " + threads + " + threadIdx.x)";
+    return fmt::format(fmt::runtime(wide ? "(i64)blockIdx.x * {} + threadIdx.x"
+                                         : "int(blockIdx.x * {} + threadIdx.x)"),
+                       schedule_.threads);
   }
+  // Numbers below this do not fit into an int, or those of the threads beyond the end do not.
+  static bool isWide(const DimExpr& numbers) { return lastOf(numbers) >= int64_t(1) << 30; }
 
   // One long row of elements: a vector per thread, the rest one by one.
   void printFlat() {
     results_.loops = 1;
     const DimExpr count = *elementCountOf(tensorType(results_.values[0]));
-    auto number = count.asConstant();
     const int lanes = e().width;
-    const bool wide = !number || *number > (int64_t(1) << 30);
+    const bool wide = isWide(count);
     launch_.grid[0] = {count, int64_t(schedule_.threads) * lanes};
     std::string start = threadNumber(wide);
     if (lanes > 1) start = (wide ? "(" + start + ")" : start) + " * " + std::to_string(lanes);
-    const int64_t block = int64_t(schedule_.threads) * lanes;
-    const Coord c =
-        code_.variable("c", start, wide, number ? *number + block : Coord::kUnbounded, lanes);
+    const int64_t end = lastOf(count) + 1 + int64_t(schedule_.threads) * lanes;
+    const Coord c = code_.variable("c", start, wide, std::min(end, Coord::kUnbounded), lanes);
     const Coord n = e().size(count);
     auto vector = [&] {
       const Coord lane = m().clip(m().ramp(c, lanes), 0, lastOf(count));
@@ -107,6 +109,7 @@ class Printer {
     if (lanes == 1) return code_.work(c, Predicate::slt, n, vector);
     // What a last vector would reach beyond.
     auto rest = [&] {
+      if (ThreadEvaluator::widthFor(count, lanes) == lanes) return;
       Value from = m().scalar(c), to = m().scalar(n);
       if (from.getType() != to.getType()) from = k().widened(from), to = k().widened(to);
       k().loop(from, to, 1, {}, [&](Value i, ValueRange) {
@@ -115,12 +118,7 @@ class Printer {
         return loops::LoopBuilder::Values();
       });
     };
-    const bool even = ThreadEvaluator::widthFor(count, lanes) == lanes;
-    const Coord end = m().sum(c, lanes, 1);
-    if (even)
-      code_.work(end, Predicate::sle, n, vector);
-    else
-      code_.work(end, Predicate::sle, n, vector, rest);
+    code_.work(m().sum(c, lanes, 1), Predicate::sle, n, vector, rest);
   }
 
   // Every thread computes a chunk of one row.
@@ -131,8 +129,7 @@ class Printer {
     DimExpr chunks = 1;
     if (!(cols == DimExpr(1))) chunks = *cols.dividedBy(lanes);
     const DimExpr count = results_.rows() * chunks;
-    auto number = count.asConstant();
-    const bool wide = !number || *number * lanes > (int64_t(1) << 30);
+    const bool wide = isWide(count * lanes);
     launch_.grid[0] = {count, schedule_.threads};
     const Coord t = code_.variable("t", threadNumber(wide), wide, lastOf(count));
     code_.work(t, Predicate::slt, e().size(count), [&] {
@@ -153,8 +150,7 @@ class Printer {
   // one of them replaces: nothing is in place, as if there were no loop that stores.
   void printColumns() {
     const DimExpr count = *elementCountOf(tensorType(results_.values[0]));
-    auto number = count.asConstant();
-    const bool wide = !number || *number > (int64_t(1) << 30);
+    const bool wide = isWide(count);
     launch_.grid[0] = {count, 32};
     const std::string n = code_.sizeText(count);
     const Coord warp = code_.variable("warp", "warp_id()", false, schedule_.threads / 32 - 1);
@@ -199,16 +195,15 @@ class Printer {
     team.ofBlock = warp ? 0 : schedule_.threads;
     launch_.cluster = cluster ? schedule_.blocks : 1;
     launch_.grid[0] = {count * perRow, warp ? schedule_.threads / 32 : 1};
-    auto number = count.asConstant();
-    const bool wide = !number || *number >= (int64_t(1) << 31);
+    const bool wide = lastOf(count) >= INT32_MAX;
     std::string row = "blockIdx.x";
-    if (warp) row = "(i64)blockIdx.x * " + std::to_string(schedule_.threads / 32) + " + warp_id()";
-    if (perRow > 1) row += " / " + std::to_string(perRow);
-    if (warp && !wide)
-      row = "int(blockIdx.x * " + std::to_string(schedule_.threads / 32) + " + warp_id())";
+    if (warp)
+      row = fmt::format(fmt::runtime(wide ? "(i64)blockIdx.x * {} + warp_id()"
+                                          : "int(blockIdx.x * {} + warp_id())"),
+                        schedule_.threads / 32);
+    if (perRow > 1) row += fmt::format(" / {}", perRow);
     Coord rowNumber = 0;
-    if (!(number && *number == 1 && !warp))
-      rowNumber = code_.variable("row", row, wide, lastOf(count));
+    if (warp || !(count == DimExpr(1))) rowNumber = code_.variable("row", row, wide, lastOf(count));
     std::string rank = warp ? "lane_id()" : "threadIdx.x";
     if (cluster) rank = "cluster_rank() * " + threads + " + threadIdx.x";
     if (spread) {
