@@ -27,6 +27,8 @@ struct Accumulators {
   LoopBuilder::Values vectors, scalars;
 };
 
+class Reduction;
+
 class Evaluator {
  public:
   Evaluator(LoopBuilder& builder, mlir::func::FuncOp region, bool flat);
@@ -174,13 +176,9 @@ class Evaluator {
   mlir::Value argument(mlir::BlockArgument argument, const Index& index);
   // reduce.cpp
   friend class Reduction;
-  struct Member {
-    mlir::Operation* op;
-    Index place;
-  };
   mlir::Value reduce(mlir::Operation* op, const Index& index);
   mlir::Value reduceHere(mlir::Operation* op, const Index& index, bool together);
-  void addPassMates(llvm::ArrayRef<Coord> coords, llvm::SmallVectorImpl<Member>& group);
+  void addPassMates(llvm::ArrayRef<Coord> coords, llvm::SmallVectorImpl<Reduction>& group);
 
   llvm::DenseMap<mlir::Operation*, int> depth_;
 };

@@ -10,11 +10,17 @@ namespace lathe::loops {
 
 using Values = LoopBuilder::Values;
 
-/// How one reduction accumulates in a loop: what its op says (ReductionOp), lane by lane.
+/// How one reduction accumulates in a loop: what its op says (ReductionOp), lane by lane. Several
+/// may share the loop; the accumulators of this one are those from `first` on.
 class Reduction {
  public:
-  Reduction(Evaluator& e, Operation* op)
-      : location(e.locationOf(op)), k(e.k), m(e.m), op(cast<ReductionOp>(op)) {
+  Reduction(Evaluator& e, Operation* op, const Index& place, size_t first)
+      : location(e.locationOf(op)),
+        place(place),
+        k(e.k),
+        m(e.m),
+        op(cast<ReductionOp>(op)),
+        first(first) {
     compute = computedType(tensorType(op->getOperand(0)).getElementType());
     const auto combiner = this->op.combiner();
     isArg = combiner == "ArgMax" || combiner == "ArgMin";
@@ -23,9 +29,17 @@ class Reduction {
   }
 
   Location location;
+  Index place;  ///< at which its result is wanted
 
-  bool wantsPosition() const { return isArg; }
+  Operation* operation() const { return op; }
+  Value operand() const { return op->getOperand(0); }
+  /// Where along the reduced axis an element lies, if that counts.
+  Coord positionAt(const Index& at) const {
+    return isArg ? at.coords[reducedAxes(op)[0]] : Coord();
+  }
   size_t count() const { return isArg || split ? 2 : 1; }
+  size_t end() const { return first + count(); }
+  ValueRange own(ValueRange all) const { return all.slice(first, count()); }
 
   Values start(int64_t width) const {
     Type type = compute;
@@ -83,12 +97,13 @@ class Reduction {
   IndexMath& m;
   mutable ReductionOp op;
   Type compute;
+  size_t first;
   bool isArg, split, least;
 };
 
 // Others of the same box that wait for no more than the first of the group share its pass.
-void Evaluator::addPassMates(ArrayRef<Coord> coords, SmallVectorImpl<Member>& group) {
-  Operation* op = group.front().op;
+void Evaluator::addPassMates(ArrayRef<Coord> coords, SmallVectorImpl<Reduction>& group) {
+  Operation* op = group.front().operation();
   auto shape = dims(op->getOperand(0));
   auto axes = reducedAxes(op);
   for (Operation& other : region_.getBody().front()) {
@@ -99,7 +114,8 @@ void Evaluator::addPassMates(ArrayRef<Coord> coords, SmallVectorImpl<Member>& gr
     place.coords.clear();
     for (int64_t i = 0; i < int64_t(shape.size()); ++i)
       if (!llvm::is_contained(axes, i) || keepsDims(&other)) place.coords.push_back(coords[i]);
-    if (!k.find(keyAt(other.getResult(0), place))) group.push_back({&other, place});
+    if (!k.find(keyAt(other.getResult(0), place)))
+      group.emplace_back(*this, &other, place, group.back().end());
   }
 }
 
@@ -129,18 +145,17 @@ Value Evaluator::reduceHere(Operation* op, const Index& index, bool together) {
   for (int64_t axis : axes) box.push_back(shape[axis]);
   const DimExpr elements = productOf(box);
 
-  SmallVector<Member, 2> group{{op, index}};
+  SmallVector<Reduction, 2> group;
+  group.emplace_back(*this, op, index, 0);
   if (together ? !isMadeBefore(op) : uniform && spreadsLanes() && k.barrier() <= k.ground())
     addPassMates(coords, group);
-  SmallVector<Reduction, 2> kinds;
-  for (Member& member : group) kinds.emplace_back(*this, member.op);
 
   const int64_t laneAxis = uniform && spreadsLanes() && !axes.empty() ? axes.back() : -1;
   const int64_t width = laneAxis >= 0 && !together ? laneWidth(op->getOperand(0), laneAxis)
                         : uniform                  ? 1
                                                    : index.width;
   Accumulators acc;
-  for (Reduction& r : kinds) {
+  for (const Reduction& r : group) {
     if (width > 1) acc.vectors.append(r.start(width));
     acc.scalars.append(r.start(1));
   }
@@ -148,15 +163,12 @@ Value Evaluator::reduceHere(Operation* op, const Index& index, bool together) {
 
   auto step = [&](const Index& at, int64_t w, ValueRange a) {
     Values out;
-    size_t n = 0;
-    for (auto [r, member] : llvm::zip(kinds, group)) {
-      Value x = eval(member.op->getOperand(0), at);
+    for (const Reduction& r : group) {
+      Value x = eval(r.operand(), at);
       if (w > 1 && !isa<VectorType>(x.getType())) x = k.splat(x, w);
-      Coord position = r.wantsPosition() ? at.coords[reducedAxes(member.op)[0]] : Coord();
       k.loc = r.location;
-      Values lifted = r.lift(x, position, laneAxis >= 0 ? at.mask : Value(), w);
-      out.append(r.combine(a.slice(n, r.count()), lifted));
-      n += r.count();
+      Values lifted = r.lift(x, r.positionAt(at), laneAxis >= 0 ? at.mask : Value(), w);
+      out.append(r.combine(r.own(a), lifted));
     }
     return out;
   };
@@ -164,18 +176,14 @@ Value Evaluator::reduceHere(Operation* op, const Index& index, bool together) {
   auto fold = [&](const Index& at, int64_t w, ValueRange a) {
     if (w == 1) return step(at, 1, a);
     Values xs;
-    SmallVector<Coord, 2> positions;
-    for (auto [r, member] : llvm::zip(kinds, group)) {
-      xs.push_back(eval(member.op->getOperand(0), at));
-      positions.push_back(r.wantsPosition() ? at.coords[reducedAxes(member.op)[0]] : Coord());
-    }
+    for (const Reduction& r : group) xs.push_back(eval(r.operand(), at));
     return k.loop(
         k.index(0), k.index(w), 1, a,
         [&](Value j, ValueRange a) {
           Values out;
-          size_t n = 0;
-          for (auto [r, x, position] : llvm::zip(kinds, xs, positions)) {
+          for (auto [r, x] : llvm::zip(group, xs)) {
             Value one = isa<VectorType>(x.getType()) ? k.extract(x, j) : x;
+            Coord position = r.positionAt(at);
             if (position.vec)
               position = m.of(k.extract(position.vec, j));
             else if (position.lanes)
@@ -183,8 +191,7 @@ Value Evaluator::reduceHere(Operation* op, const Index& index, bool together) {
                              ? m.sum(position.base(), m.of(j, 1, 0, w - 1), 1)
                              : m.of(k.extract(m.vector(position, w), j));
             k.loc = r.location;
-            out.append(r.combine(a.slice(n, r.count()), r.lift(one, position, {}, 1)));
-            n += r.count();
+            out.append(r.combine(r.own(a), r.lift(one, position, {}, 1)));
           }
           return out;
         },
@@ -258,30 +265,26 @@ Value Evaluator::reduceHere(Operation* op, const Index& index, bool together) {
   if (uniform) reducedElements = reducedElements + elements;
 
   Value mine;
-  size_t n = 0;
-  for (auto [r, member] : llvm::zip(kinds, group)) {
+  const bool hasVectors = ValueRange(acc.vectors) != ValueRange(startVectors),
+             hasScalars = ValueRange(acc.scalars) != ValueRange(startScalars);
+  for (const Reduction& r : group) {
     Values result;
-    const bool single = ValueRange(acc.scalars) != ValueRange(startScalars);
     if (width > 1 && !uniform) {
-      result.append(acc.vectors.begin() + n, acc.vectors.begin() + n + r.count());
+      result = Values(r.own(acc.vectors));
     } else {
-      if (ValueRange(acc.vectors) != ValueRange(startVectors)) {
-        Values part(acc.vectors.begin() + n, acc.vectors.begin() + n + r.count());
-        result = r.fold(part, width);
-      }
-      if (single || result.empty()) {
-        ValueRange rest = ValueRange(acc.scalars).slice(n, r.count());
-        result = result.empty() ? Values(rest) : r.combine(result, rest);
+      if (hasVectors) result = r.fold(r.own(acc.vectors), width);
+      if (hasScalars || !hasVectors) {
+        ValueRange rest = r.own(acc.scalars);
+        result = hasVectors ? r.combine(result, rest) : Values(rest);
       }
     }
     k.loc = r.location;
-    if (together) result = combineThreads(member.op, result);
+    if (together) result = combineThreads(r.operation(), result);
     Value v = r.finish(result, k.widened(m.scalar(size(elements))));
-    n += r.count();
-    if (member.op == op)
+    if (r.operation() == op)
       mine = v;
     else
-      k.remember(keyAt(member.op->getResult(0), member.place), v);
+      k.remember(keyAt(r.operation()->getResult(0), r.place), v);
   }
   return mine;
 }
