@@ -44,13 +44,6 @@ void Evaluator::storeResults(ArrayRef<unsigned> which, const Index& index, const
   storedPosition.reset();
 }
 
-Operation* Evaluator::storeResult(unsigned result, Value value, const Coord& position,
-                                  const Index& index) {
-  const unsigned number = region_.getNumArguments() + result;
-  return store(pointerTo(number), tensorType(tensorAt(number)).getElementType(), value, position,
-               index);
-}
-
 Type Evaluator::typeAt(Type element, const Index& index) {
   Type type = computedType(element);
   return index.uniform() ? type : VectorType::get({index.width}, type);

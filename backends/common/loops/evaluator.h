@@ -37,11 +37,8 @@ class Evaluator {
   mlir::Value eval(mlir::Value tensor, const Index& index);
   /// Computes results at an index and only then stores them: one may lie in an operand's buffer.
   void storeResults(llvm::ArrayRef<unsigned> which, const Index& index, const Coord& position);
-  virtual mlir::Operation* storeResult(unsigned result, mlir::Value value, const Coord& position,
-                                       const Index& index);
-  /// Writes a value to memory; `position` is where its first lane lies.
-  mlir::Operation* store(mlir::Value pointer, mlir::Type element, mlir::Value value,
-                         const Coord& position, const Index& index);
+  /// Writes a value of a result to memory; `position` is where its first lane lies.
+  void storeResult(unsigned result, mlir::Value value, const Coord& position, const Index& index);
 
   /// The dims of a tensor as this kernel sees them.
   llvm::SmallVector<DimExpr> dims(mlir::Value tensor) const;
@@ -135,6 +132,9 @@ class Evaluator {
   };
   Pass* pass_ = nullptr;
 
+  mlir::Type pointerType(unsigned addressSpace = 0) const {
+    return mlir::LLVM::LLVMPointerType::get(k.b.getContext(), addressSpace);
+  }
   mlir::Value pointerTo(unsigned number);
   /// An operand of the region, or behind them a result.
   mlir::Value tensorAt(unsigned number);

@@ -10,7 +10,7 @@ namespace lathe::loops {
 unsigned bytesOf(Type stored) { return stored.getIntOrFloatBitWidth() / 8; }
 
 Value Evaluator::address(Value pointer, Type stored, Value offset) {
-  Type type = LLVM::LLVMPointerType::get(k.b.getContext());
+  Type type = pointer.getType();
   if (auto vector = dyn_cast<VectorType>(offset.getType()))
     type = VectorType::get(vector.getShape(), type);
   return k.make<LLVM::GEPOp>(type, stored, pointer, ArrayRef<LLVM::GEPArg>{offset});
@@ -60,14 +60,16 @@ Value Evaluator::load(const Source& source, const Coord& at, const Index& index)
                       source.element);
 }
 
-Operation* Evaluator::store(Value pointer, Type element, Value value, const Coord& position,
+void Evaluator::storeResult(unsigned result, Value value, const Coord& position,
                             const Index& index) {
-  Type stored = storedType(element);
-  Value where = address(pointer, stored, m.scalar(position.base()));
+  const unsigned number = region_.getNumArguments() + result;
+  Type element = tensorType(tensorAt(number)).getElementType(), stored = storedType(element);
+  Value where = address(pointerTo(number), stored, m.scalar(position.base()));
   Value bits = k.toStored(spread(value, index), element);
   if (index.mask && !index.uniform())
-    return k.make<LLVM::MaskedStoreOp>(bits, where, index.mask, bytesOf(stored));
-  return k.make<LLVM::StoreOp>(bits, where, bytesOf(stored));
+    k.make<LLVM::MaskedStoreOp>(bits, where, index.mask, bytesOf(stored));
+  else
+    k.make<LLVM::StoreOp>(bits, where, bytesOf(stored));
 }
 
 }  // namespace lathe::loops

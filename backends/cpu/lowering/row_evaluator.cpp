@@ -177,7 +177,7 @@ static Value entryOf(LoopBuilder& k, Value array, Type type, size_t number) {
 }
 
 Value RowEvaluator::makePointer(unsigned number) {
-  return entryOf(k, kernel_.getArgument(0), LLVM::LLVMPointerType::get(k.b.getContext()), number);
+  return entryOf(k, kernel_.getArgument(0), pointerType(), number);
 }
 
 Value RowEvaluator::makeSize(const DimExpr& dim) {
@@ -203,7 +203,7 @@ Value RowEvaluator::makeTable(ConstantOp op) {
     k.b.setInsertionPointToStart(module.getBody());
     k.make<LLVM::GlobalOp>(array, true, LLVM::Linkage::Internal, name, value, 64);
   }
-  return k.make<LLVM::AddressOfOp>(LLVM::LLVMPointerType::get(k.b.getContext()), name);
+  return k.make<LLVM::AddressOfOp>(pointerType(), name);
 }
 
 void RowEvaluator::report(GatherOp, Value bad, Value index) {

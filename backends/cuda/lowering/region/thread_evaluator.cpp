@@ -4,6 +4,7 @@
 #include "backends/cuda/lowering/kernel/call_facts.h"
 #include "backends/cuda/lowering/kernel/kernel_text.h"
 #include "backends/cuda/lowering/region/region_names.h"
+#include "backends/cuda/lowering/text/loop_text.h"
 #include "lathe/backends/region_plan.h"
 #include "mlir/Dialect/EmitC/IR/EmitC.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -82,15 +83,16 @@ int ThreadEvaluator::widthFor(const DimExpr& length, int most) {
 // ---- the frame ----------------------------------------------------------------------------------
 
 Value ThreadEvaluator::makePointer(unsigned number) {
-  const Type type = LLVM::LLVMPointerType::get(k.b.getContext());
   const bool isOperand = number < region_.getNumArguments();
-  if (!isOperand && !sharedTarget.empty()) return frame_.variable(type, sharedTarget);
+  if (!isOperand && !sharedTarget.empty())
+    return frame_.variable(pointerType(kSharedMemory), sharedTarget);
   const std::string stored = storedName(tensorType(tensorAt(number)).getElementType());
   return frame_.add(
-      type, {.declaration = isOperand ? "const " + stored + "* " : stored + "* __restrict__ ",
-             .name = names_[number],
-             .argument = {.kind = Argument::Kind::Buffer, .index = int(number)},
-             .order = (isOperand ? kOperands : kResults) + int(number)});
+      pointerType(),
+      {.declaration = isOperand ? "const " + stored + "* " : stored + "* __restrict__ ",
+       .name = names_[number],
+       .argument = {.kind = Argument::Kind::Buffer, .index = int(number)},
+       .order = (isOperand ? kOperands : kResults) + int(number)});
 }
 
 Value ThreadEvaluator::makeSize(const DimExpr& dim) {
@@ -135,15 +137,14 @@ Value ThreadEvaluator::makeTable(ConstantOp op) {
   }
   globals.push_back("static __device__ const " + (real ? "u" + std::to_string(bits) : type) + " " +
                     name + "[" + std::to_string(value.getNumElements()) + "] = {" + items + "};");
-  return frame_.variable(LLVM::LLVMPointerType::get(k.b.getContext()),
-                         real ? "((const " + type + "*)" + name + ")" : name);
+  return frame_.variable(pointerType(), real ? "((const " + type + "*)" + name + ")" : name);
 }
 
 void ThreadEvaluator::report(GatherOp op, Value bad, Value index) {
   const auto gathers = region_.getOps<GatherOp>();
   const int check = int(std::distance(gathers.begin(), llvm::find(gathers, op)));
   Value status = k.shared(0, keyOf("status", int64_t(check)), [&] {
-    return frame_.add(LLVM::LLVMPointerType::get(k.b.getContext()),
+    return frame_.add(pointerType(),
                       {.declaration = "i64* ",
                        .name = check ? "status" + std::to_string(check + 1) : "status",
                        .argument = {.kind = Argument::Kind::Status, .index = check, .value = 0},
@@ -225,13 +226,6 @@ void ThreadEvaluator::resultsReplaceOperands() {
   for (auto [r, v] : llvm::enumerate(resultsOf(region_)))
     frame_.find(pointerTo(region_.getNumArguments() + unsigned(r)))->declaration =
         storedName(tensorType(v).getElementType()) + "* ";
-}
-
-Operation* ThreadEvaluator::storeResult(unsigned result, Value value, const Coord& position,
-                                        const Index& index) {
-  Operation* op = Evaluator::storeResult(result, value, position, index);
-  if (!sharedTarget.empty()) op->setAttr("shared", k.b.getUnitAttr());
-  return op;
 }
 
 // ---- rows ---------------------------------------------------------------------------------------
@@ -339,8 +333,7 @@ void ThreadEvaluator::keep(Value tensor, Value value, const Index& index) {
     const std::string name =
         argument ? names_[argument.getArgNumber()] : nameOf(tensor.getDefiningOp());
     return k.named(name + "_kept",
-                   k.make<LLVM::AllocaOp>(LLVM::LLVMPointerType::get(k.b.getContext()), slot.type,
-                                          k.i64(chunk_->count)));
+                   k.make<LLVM::AllocaOp>(pointerType(), slot.type, k.i64(chunk_->count)));
   });
   store(slot.array);
   slots_.try_emplace(tensor, slot);
@@ -453,7 +446,7 @@ Value ThreadEvaluator::partsOf(Operation* op, unsigned number, Type type) {
     const DimExpr bytes = productOf(rowDims) * (team.blocks * Spread::kPartBytes);
     const std::string element = number ? "i64" : storedName(storedType(type));
     return frame_.add(
-        LLVM::LLVMPointerType::get(k.b.getContext()),
+        pointerType(),
         {.declaration = isMadeBefore(op) ? "const " + element + "* " : element + "* __restrict__ ",
          .name = frame_.names().unique(nameOf(op) + (number ? "_indices" : "_parts")),
          .argument = {.kind = Argument::Kind::Scratch,

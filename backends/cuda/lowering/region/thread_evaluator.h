@@ -86,8 +86,6 @@ class ThreadEvaluator : public loops::Evaluator {
   void reducePass();
   /// A loop over [0, length) of a row in chunks of `lanes` by the team.
   Values overRow(const DimExpr& length, int lanes, mlir::ValueRange init, LaneBody body);
-  mlir::Operation* storeResult(unsigned result, mlir::Value value, const Coord& position,
-                               const Index& index) override;
   /// The largest vector width for rows of this length, at most `most`.
   static int widthFor(const DimExpr& length, int most);
   /// Results may be written where operands lie.

@@ -13,6 +13,9 @@ class Block;
 
 namespace lathe::cuda {
 
+/// The address space of pointers into a block's shared memory.
+inline constexpr unsigned kSharedMemory = 3;
+
 struct LoopTextOptions {
   /// Results are rounded to 16 bits: f32 exponentials marked `afn` and divisions marked `arcp` may
   /// be approximate.

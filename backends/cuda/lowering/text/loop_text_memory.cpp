@@ -264,7 +264,9 @@ void LoopPrinter::store(LLVM::StoreOp op) {
   Value wide = unrounded(op);
   const std::string value = whole(wide ? wide : op.getValue(), pointerName(op.getAddr()) + "_v");
   if (vector.getElementType().isInteger(8)) p.base = "(i8*)" + p.base;
-  line(std::string(wide ? "store_f32" : "store_vec") + (op->hasAttr("shared") ? "_shared(" : "(") +
+  const bool isShared =
+      llvm::cast<LLVM::LLVMPointerType>(op.getAddr().getType()).getAddressSpace() == kSharedMemory;
+  line(std::string(wide ? "store_f32" : "store_vec") + (isShared ? "_shared(" : "(") +
            pointerText(p) + ", " + value + ");",
        op);
 }
