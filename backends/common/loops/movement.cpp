@@ -73,18 +73,16 @@ Value Evaluator::concat(ConcatOp op, const Index& index) {
         lanes.push_back(lanes.back());
       const int64_t count = int64_t(lanes.size());
       const Index picked = m.pick(index, lanes);
+      auto ofPiece = [&](const Index& where) { return piece(i, where); };
       Value part;
       if (index.mask && picked.uniform()) {
         // One element for all of these lanes, which none of them may want.
         Value wanted = count > 1 ? anyLane(k.shuffle(index.mask, index.mask, lanes))
                                  : k.extract(index.mask, lanes[0]);
-        part = k.branch(
-            wanted, [&] { return Values{spread(piece(i, picked), picked)}; },
-            [&] {
-              return Values{k.none(typeAt(tensorType(op.getResult()).getElementType(), picked))};
-            })[0];
+        Type type = typeAt(tensorType(op.getResult()).getElementType(), picked);
+        part = masked(wanted, picked, ofPiece, k.none(type));
       } else {
-        part = piece(i, picked);
+        part = ofPiece(picked);
       }
       if (!isa<VectorType>(part.getType())) part = k.splat(part, count);
       for (auto [n, lane] : llvm::enumerate(chosen[i])) taken[lane] = int32_t(have + n);
