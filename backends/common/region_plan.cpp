@@ -2,6 +2,7 @@
 #include "lathe/backends/region_plan.h"
 
 #include <cmath>
+#include <numeric>
 
 #include "ir/op_builder.h"
 
@@ -107,6 +108,18 @@ bool reducesLastAxis(Value v, DenseSet<Value>& seen) {
 }
 
 }  // namespace
+
+DimExpr productOf(ArrayRef<DimExpr> sizes) {
+  DimExpr product = 1;
+  for (const DimExpr& d : sizes) product = product * d;
+  return product;
+}
+
+int64_t divisorOf(const DimExpr& size) {
+  int64_t divisor = 0;
+  for (auto& [symbols, factor] : size.terms()) divisor = std::gcd(divisor, factor);
+  return divisor;
+}
 
 std::string whyNotInRows(Operation* op) {
   std::string name = op->getName().getStringRef().str();

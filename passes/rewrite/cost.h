@@ -16,7 +16,7 @@ namespace lathe {
 /// are no traffic. A gather reads the rows it touches and not the table, a slice its box, an update
 /// is in place, a reshape is a view, and attention computes the visible part of the scores only
 /// (positions count as a full cache). A fused op costs the arithmetic of its decomposition, a
-/// region that of its body, whether it is an op or a function.
+/// region that of its body.
 ///
 /// Polynomials of the symbols, except that those in `values` are numbers: what depends on which of
 /// two sizes is the larger (windows, unequal lengths) is exact with numbers and else an upper bound

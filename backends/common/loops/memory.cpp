@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loads, stores and constants.
 #include "backends/common/loops/evaluator.h"
-#include "lathe/passes/region_ops.h"
+#include "lathe/backends/region_plan.h"
 
 using namespace mlir;
 

@@ -2,7 +2,7 @@
 // Reductions: accumulators in registers; lanes along the reduced axis when the result is one
 // scalar, else along the result's own lanes; or all threads that share a row together.
 #include "backends/common/loops/evaluator.h"
-#include "lathe/passes/region_ops.h"
+#include "lathe/backends/region_plan.h"
 
 using namespace mlir;
 

@@ -9,6 +9,10 @@
 
 namespace lathe {
 
+DimExpr productOf(llvm::ArrayRef<DimExpr> sizes);
+/// The largest number that divides a size whatever its symbols are; 0 if it is 0.
+int64_t divisorOf(const DimExpr& size);
+
 inline mlir::OperandRange resultsOf(mlir::func::FuncOp region) {
   return region.getBody().front().getTerminator()->getOperands();
 }

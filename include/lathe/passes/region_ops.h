@@ -37,8 +37,5 @@ bool keepsDims(mlir::Operation* reduction);
 
 /// The dims of a tensor, none of which is anonymous.
 llvm::SmallVector<DimExpr> dimExprs(mlir::Value tensor);
-DimExpr productOf(llvm::ArrayRef<DimExpr> sizes);
-/// The largest number that divides a size whatever its symbols are; 0 if it is 0.
-int64_t divisorOf(const DimExpr& size);
 
 }  // namespace lathe

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Sizes, strides and dtypes of the values of a call.
-#include "lathe/passes/region_ops.h"
+#include "lathe/backends/region_plan.h"
 
 namespace lathe::cuda {
 
