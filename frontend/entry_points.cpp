@@ -129,10 +129,7 @@ void checkBeforeLayout(ModuleOp module) {
   module.walk([&](Operation* op) {
     kernel |= isa<KernelOp>(op);
     auto weight = dyn_cast<WeightOp>(op);
-    sharded |=
-        isa<AllReduceOp, ReduceScatterOp, AllGatherOp, AllToAllOp, AllSliceOp, SendOp, ReceiveOp>(
-            op) ||
-        (weight && weight.getOf());
+    sharded |= op->hasTrait<fact::IsOfOneRank>() || (weight && weight.getOf());
     derived |= op->hasAttr("lathe.derived") || isa<PackOp>(op);
     // The weight of a packed layout is one that this pipeline packs itself.
     auto linear = dyn_cast<LinearOp>(op);

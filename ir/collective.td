@@ -9,7 +9,7 @@ include "attrs.td"
 // never moved, merged or left out.
 def MeshResource : Resource<"::lathe::MeshResource">;
 class Collective<string mnemonic>
-    : LatheOp<mnemonic, [InferTypeOpAdaptor, CostedOp, HasOwnKernel, HasNoArithmetic,
+    : LatheOp<mnemonic, [InferTypeOpAdaptor, CostedOp, HasOwnKernel, HasNoArithmetic, IsOfOneRank,
                          MemoryEffects<[MemRead<MeshResource>, MemWrite<MeshResource>]>]>;
 
 def AllReduceOp : Collective<"all_reduce"> {
@@ -80,7 +80,7 @@ def AllToAllOp : Collective<"all_to_all"> {
 // From one stage of a pipeline to another: a rank's message is for the rank that stands at its place
 // in the other stage.
 class Message<string mnemonic>
-    : LatheOp<mnemonic, [CostedOp, HasOwnKernel, HasNoArithmetic,
+    : LatheOp<mnemonic, [CostedOp, HasOwnKernel, HasNoArithmetic, IsOfOneRank,
                          MemoryEffects<[MemRead<MeshResource>, MemWrite<MeshResource>]>]>;
 
 def SendOp : Message<"send"> {
@@ -114,7 +114,7 @@ def ReceiveOp : Message<"receive"> {
       `:` type($y)}];
   let hasVerifier = 1;
 }
-def AllSliceOp : PureInferred<"all_slice", [HasOwnKernel, HasNoArithmetic]> {
+def AllSliceOp : PureInferred<"all_slice", [HasOwnKernel, HasNoArithmetic, IsOfOneRank]> {
   let summary = "a rank's own piece of a tensor that every rank has";
   let description = [{
     The axis is cut into `parts` equal pieces; rank r of `ranks` takes piece `r * parts / ranks`. No

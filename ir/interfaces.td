@@ -127,4 +127,5 @@ def IsDeclaration : Fact<"IsDeclaration">;
 def HasOwnKernel : Fact<"HasOwnKernel">;
 def HasNoArithmetic : Fact<"HasNoArithmetic">;
 def RoundsOnce : Fact<"RoundsOnce">;
+def IsOfOneRank : Fact<"IsOfOneRank">;
 #endif

@@ -40,4 +40,8 @@ class HasNoArithmetic : public mlir::OpTrait::TraitBase<Op, HasNoArithmetic> {};
 template <class Op>
 class RoundsOnce : public mlir::OpTrait::TraitBase<Op, RoundsOnce> {};
 
+/// One rank's part of what the ranks of a mesh do together: it only means something on its rank.
+template <class Op>
+class IsOfOneRank : public mlir::OpTrait::TraitBase<Op, IsOfOneRank> {};
+
 }  // namespace lathe::fact
