@@ -87,7 +87,7 @@ class Printer {
                                          : "int(blockIdx.x * {} + threadIdx.x)"),
                        schedule_.threads);
   }
-  // Numbers below this do not fit into an int, or those of the threads beyond the end do not.
+  // Whether threads that count so far need an i64: those beyond the end of the work count, too.
   static bool isWide(const DimExpr& numbers) { return lastOf(numbers) >= int64_t(1) << 30; }
 
   // One long row of elements: a vector per thread, the rest one by one.
