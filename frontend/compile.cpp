@@ -179,6 +179,7 @@ class StageCompiler {
       PipelineOptions unstaged = pipeline;
       unstaged.mesh.ranks = mesh.ranksOfStage();
       unstaged.mesh.stages = unstaged.mesh.stage = 0;
+      unstaged.mesh.splitRows = false;  // costs are of the graph's own sizes
       auto decisions = decideObserved(*module, [&](mlir::ModuleOp trial) {
         runPipeline(trial, Stage::Lowered, steps, unstaged, observers);
       });

@@ -26,6 +26,7 @@ class Checker {
  public:
   explicit Checker(ModuleOp module) : module_(module) {
     for (auto dim : module.getOps<DimOp>()) symbols_.insert(dim.getSymName());
+    for (auto part : module.getOps<DimPartOp>()) symbols_.insert(part.getSymName());
   }
 
   void check(func::FuncOp f) {

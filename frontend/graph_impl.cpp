@@ -127,7 +127,9 @@ void GraphImpl::expectName(const char* what, std::string_view name, std::source_
 void GraphImpl::expectFree(const char* what, std::string_view name, std::source_location at) {
   Operation* taken = module_->lookupSymbol(StringRef(name));
   if (!taken) return;
-  const char* by = isa<DimOp>(taken) ? "symbol" : isa<StateOp>(taken) ? "state" : "entry point";
+  const char* by = isa<DimOp, DimPartOp>(taken) ? "symbol"
+                   : isa<StateOp>(taken)        ? "state"
+                                                : "entry point";
   fail(std::string(what) + " name '" + std::string(name) + "' is taken by a" +
            (isa<func::FuncOp>(taken) ? "n " : " ") + by + "; choose another",
        at);

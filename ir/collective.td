@@ -8,9 +8,11 @@ include "attrs.td"
 // Every rank runs the same collectives in the same order: as ops with an effect on the mesh they are
 // never moved, merged or left out.
 def MeshResource : Resource<"::lathe::MeshResource">;
-class Collective<string mnemonic>
+class Collective<string mnemonic, list<Trait> traits = []>
     : LatheOp<mnemonic, [InferTypeOpAdaptor, CostedOp, HasOwnKernel, HasNoArithmetic, IsOfOneRank,
-                         MemoryEffects<[MemRead<MeshResource>, MemWrite<MeshResource>]>]>;
+                         MemoryEffects<[MemRead<MeshResource>, MemWrite<MeshResource>]>] # traits>;
+// Of whose axis ranks may have unequal parts: the names of their sizes are declared.
+defvar ofParts = DeclareOpInterfaceMethods<SymbolUserOpInterface>;
 
 def AllReduceOp : Collective<"all_reduce"> {
   let summary = "the sum, or largest value, of every element over all ranks";
@@ -26,35 +28,43 @@ def AllReduceOp : Collective<"all_reduce"> {
   let assemblyFormat = "`` $combine $x `over` $mesh_axis `of` $ranks attr-dict `:` type($x)";
   let hasFolder = 1;
 }
-def AllGatherOp : Collective<"all_gather"> {
+def AllGatherOp : Collective<"all_gather", [ofParts]> {
   let summary = "the pieces of all ranks, one behind the other along an axis";
   let description = [{
     The axis is cut into `parts` pieces over the `ranks` ranks of the mesh's axis `mesh_axis`; where
-    there are fewer pieces than ranks, neighbours hold the same one, and it is taken once.
+    there are fewer pieces than ranks, neighbours hold the same one, and it is taken once. With
+    `whole` that is the size of the axis, and what the pieces have beyond it, padding, is left out.
 
     - [C1] the axis is inside the rank.
     - [C2] `parts` is at least one and divides `ranks`.
+    - [C3] the pieces are what each part of a `whole` has: ceil(whole / parts), a number or the
+      `lathe.dim_part` of it.
   }];
   let arguments = (ins AnyTensorType:$x, AxisAttr:$axis, I64Attr:$parts, StrAttr:$mesh_axis,
-                       I64Attr:$ranks);
+                       I64Attr:$ranks, OptionalAttr<DimsAttr>:$whole);
   let results = (outs AnyTensorType:$y);
-  let assemblyFormat = "$x `axis` $axis `parts` $parts `over` $mesh_axis `of` $ranks attr-dict `:` type($x)";
+  let assemblyFormat = [{$x `axis` $axis `parts` $parts (`whole` $whole^)? `over` $mesh_axis `of` $ranks
+      attr-dict `:` type($x)}];
   let hasFolder = 1;
 }
-def ReduceScatterOp : Collective<"reduce_scatter"> {
+def ReduceScatterOp : Collective<"reduce_scatter", [ofParts]> {
   let summary = "a rank's own piece of the sum, or largest values, over all ranks";
   let description = [{
     `all_reduce`, then `all_slice` with as many parts as ranks, without sending what a rank does not
     keep: the axis is cut into `ranks` equal pieces, and rank r has piece r. Values are joined as by
-    `all_reduce`.
+    `all_reduce`. With `part` a piece has so many elements, and the last ones end in zeros where
+    there are no more: a rank may have zeros alone.
 
     - [C1] the axis is inside the rank, and `ranks` divides its size.
     - [C2] there is at least one rank.
+    - [C3] `part` is what each part of the axis has: ceil(size / ranks), a number or the
+      `lathe.dim_part` of it. With it C1 asks for no multiple.
   }];
   let arguments = (ins NumberTensor:$x, CombineAttr:$combine, AxisAttr:$axis, StrAttr:$mesh_axis,
-                       I64Attr:$ranks);
+                       I64Attr:$ranks, OptionalAttr<DimsAttr>:$part);
   let results = (outs NumberTensor:$y);
-  let assemblyFormat = "`` $combine $x `axis` $axis `over` $mesh_axis `of` $ranks attr-dict `:` type($x)";
+  let assemblyFormat = [{`` $combine $x `axis` $axis (`part` $part^)? `over` $mesh_axis `of` $ranks
+      attr-dict `:` type($x)}];
   let hasFolder = 1;
 }
 def AllToAllOp : Collective<"all_to_all"> {
@@ -114,19 +124,23 @@ def ReceiveOp : Message<"receive"> {
       `:` type($y)}];
   let hasVerifier = 1;
 }
-def AllSliceOp : PureInferred<"all_slice", [HasOwnKernel, HasNoArithmetic, IsOfOneRank]> {
+def AllSliceOp : PureInferred<"all_slice", [HasOwnKernel, HasNoArithmetic, IsOfOneRank, ofParts]> {
   let summary = "a rank's own piece of a tensor that every rank has";
   let description = [{
     The axis is cut into `parts` equal pieces; rank r of `ranks` takes piece `r * parts / ranks`. No
-    rank waits for another.
+    rank waits for another. With `part` pieces are as those of `reduce_scatter`, with zeros behind
+    the axis's end.
 
     - [C1] the axis is inside the rank, and its size is a number that `parts` divides.
     - [C2] `parts` is at least one and divides `ranks`.
+    - [C3] `part` is what each part of the axis has: ceil(size / parts), a number or the
+      `lathe.dim_part` of it. With it C1 asks for no multiple.
   }];
   let arguments = (ins AnyTensorType:$x, AxisAttr:$axis, I64Attr:$parts, StrAttr:$mesh_axis,
-                       I64Attr:$ranks);
+                       I64Attr:$ranks, OptionalAttr<DimsAttr>:$part);
   let results = (outs AnyTensorType:$y);
-  let assemblyFormat = "$x `axis` $axis `parts` $parts `over` $mesh_axis `of` $ranks attr-dict `:` type($x)";
+  let assemblyFormat = [{$x `axis` $axis `parts` $parts (`part` $part^)? `over` $mesh_axis `of` $ranks
+      attr-dict `:` type($x)}];
   let hasFolder = 1;
 }
 def ShardOp : PureInferred<"shard", [HasNoArithmetic, DeclareOpInterfaceMethods<DecomposableOp>]> {

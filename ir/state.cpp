@@ -47,6 +47,18 @@ LogicalResult DimOp::verify() {
   return success();
 }
 
+LogicalResult DimPartOp::verifySymbolUses(SymbolTableCollection& symbols) {
+  if (int64_t(getParts()) < 1)
+    return emitOpError() << "[C2] expected at least one part, got " << int64_t(getParts());
+  ArrayRef<StringAttr> of = getOf().getDims();
+  if (of.size() != 1 || exprOf(of[0]).asConstant())
+    return emitOpError() << "[C1] expected one size of symbols, got " << getOf();
+  for (const std::string& name : exprOf(of[0]).symbols())
+    if (!symbols.lookupNearestSymbolFrom<DimOp>(*this, StringAttr::get(getContext(), name)))
+      return emitOpError() << "[C1] there is no lathe.dim @" << name;
+  return success();
+}
+
 LogicalResult MeshOp::verify() {
   if (int64_t(getRanks()) < 1 || getMeshAxis().empty())
     return emitOpError() << "[C1] expected at least one rank along a named axis, got "

@@ -45,6 +45,19 @@ def DimOp : LatheOp<"dim", [Symbol, IsDeclaration]> {
   let assemblyFormat = "$sym_name $lo `to` $hi (`multiple` $multiple^)? attr-dict";
   let hasVerifier = 1;
 }
+def DimPartOp : LatheOp<"dim_part", [Symbol, IsDeclaration,
+                                     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "a named dimension: what each rank has of an axis that parts need not divide";
+  let description = [{
+    It stands for `ceil(of / parts)` and is set in every run by the symbols of `of`. Of the last
+    parts some elements, or all, are padding.
+
+    - [C1] `of` is one size of symbols, each of which is a `lathe.dim`.
+    - [C2] `parts` is at least one.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, DimsAttr:$of, I64Attr:$parts);
+  let assemblyFormat = "$sym_name `of` $of `parts` $parts attr-dict";
+}
 def StateOp : LatheOp<"state", [Symbol, IsDeclaration]> {
   let summary = "a tensor that lives across calls, zero at first";
   let description = [{

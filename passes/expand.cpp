@@ -13,7 +13,7 @@ namespace lathe {
 void expandDeclined(ModuleOp module, const std::function<std::string(Operation*)>& whyNot) {
   SmallVector<Operation*> work;
   module.walk([&](Operation* op) {
-    if (op->getName().getDialectNamespace() == "lathe" && !isa<DimOp, StateOp>(op))
+    if (op->getName().getDialectNamespace() == "lathe" && !isa<DimOp, DimPartOp, StateOp>(op))
       work.push_back(op);
   });
   while (!work.empty()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/collective_kernels.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "lathe/runtime/call_config.h"
@@ -22,6 +23,10 @@ struct Place {
     for (size_t row = 0; row < rows; ++row)
       std::memcpy(static_cast<std::byte*>(to) + row * toStride,
                   static_cast<const std::byte*>(from) + row * fromStride, bytes);
+  }
+  void zero(void* to, size_t bytes) const {
+    if (memory) return memory->zero(to, bytes);
+    std::memset(to, 0, bytes);
   }
 };
 
@@ -58,25 +63,51 @@ struct Blocks {
   }
 };
 
+// How the parts of an axis lie in a whole: runs of `blocks.inner` bytes, of which those of the last
+// parts may be shorter there, or not be at all, and have padding behind them.
+struct Parts {
+  Blocks blocks;
+  size_t stride = 0;  // bytes from one run of the whole to the next
+  Parts() = default;
+  Parts(DType dtype, const Shape& piece, const Shape& whole, int64_t axis)
+      : blocks(dtype, piece, axis), stride(Blocks(dtype, whole, axis).inner) {}
+  size_t begin(size_t part) const { return std::min(part * blocks.inner, stride); }
+  size_t kept(size_t part) const { return std::min(blocks.inner, stride - begin(part)); }
+  bool isPadded(size_t parts) const { return kept(parts - 1) < blocks.inner; }
+
+  // One part with its padding, from where it lies in the whole, and back to there without it.
+  void take(const Place& place, void* to, const void* whole, size_t part) const {
+    if (kept(part) < blocks.inner) place.zero(to, blocks.outer * blocks.inner);
+    if (kept(part))
+      place.copy(to, blocks.inner, static_cast<const std::byte*>(whole) + begin(part), stride,
+                 kept(part), blocks.outer);
+  }
+  void put(const Place& place, void* whole, const void* from, size_t part) const {
+    if (kept(part))
+      place.copy(static_cast<std::byte*>(whole) + begin(part), stride, from, blocks.inner,
+                 kept(part), blocks.outer);
+  }
+};
+
 class ReduceScatter final : public Kernel {
  public:
   ReduceScatter(const Place& place, DType dtype, const CollectiveConfig& config)
       : place_(place), dtype_(dtype), config_(config) {}
   size_t bind(const KernelShapes& shapes) override {
     count_ = size_t(elementCount(shapes.shapes[1]));
-    piece_ = Blocks(dtype_, shapes.shapes[1], config_.axis);
-    return piece_.outer > 1 ? piece_.outer * piece_.inner * size_t(config_.ranks) : 0;
+    parts_ = Parts(dtype_, shapes.shapes[1], shapes.shapes[0], config_.axis);
+    const auto& [outer, inner] = parts_.blocks;
+    isInOrder_ = outer == 1 && !parts_.isPadded(size_t(config_.ranks));
+    return isInOrder_ ? 0 : outer * inner * size_t(config_.ranks);
   }
   void run(void* const* pointers, std::byte* scratch) override {
     if (!count_) return;  // on every rank
     const void* all = pointers[0];
-    if (piece_.outer > 1) {
+    if (!isInOrder_) {
       // The pieces one behind the other, in the order of the ranks that they are for.
-      auto* from = static_cast<const std::byte*>(pointers[0]);
-      const auto [outer, inner] = piece_;
+      const size_t bytes = parts_.blocks.outer * parts_.blocks.inner;
       for (size_t rank = 0; rank < size_t(config_.ranks); ++rank)
-        place_.copy(scratch + rank * outer * inner, inner, from + rank * inner,
-                    size_t(config_.ranks) * inner, inner, outer);
+        parts_.take(place_, scratch + rank * bytes, pointers[0], rank);
       all = scratch;
     }
     place_.ranks.reduceScatter(all, pointers[1], count_, dtype_, config_.combine);
@@ -86,7 +117,8 @@ class ReduceScatter final : public Kernel {
   Place place_;
   DType dtype_;
   CollectiveConfig config_;
-  Blocks piece_;
+  Parts parts_;
+  bool isInOrder_ = true;
   size_t count_ = 0;
 };
 
@@ -95,31 +127,30 @@ class AllGather final : public Kernel {
   AllGather(const Place& place, DType dtype, const CollectiveConfig& config)
       : place_(place), dtype_(dtype), config_(config) {}
   size_t bind(const KernelShapes& shapes) override {
-    piece_ = Blocks(dtype_, shapes.shapes[0], config_.axis);
-    return inOrder() ? 0 : piece_.outer * piece_.inner * size_t(config_.ranks);
+    parts_ = Parts(dtype_, shapes.shapes[0], shapes.shapes[1], config_.axis);
+    const auto& [outer, inner] = parts_.blocks;
+    // The pieces of the ranks one behind the other are the result.
+    isInOrder_ =
+        outer == 1 && config_.parts == config_.ranks && !parts_.isPadded(size_t(config_.parts));
+    return isInOrder_ ? 0 : outer * inner * size_t(config_.ranks);
   }
   void run(void* const* pointers, std::byte* scratch) override {
-    const auto [outer, inner] = piece_;
-    const size_t bytes = outer * inner;
-    if (!bytes) return;
-    if (inOrder()) return place_.ranks.allGather(pointers[0], pointers[1], bytes);
+    const size_t bytes = parts_.blocks.outer * parts_.blocks.inner;
+    if (!bytes) return;  // on every rank
+    if (isInOrder_) return place_.ranks.allGather(pointers[0], pointers[1], bytes);
     place_.ranks.allGather(pointers[0], scratch, bytes);
-    auto* to = static_cast<std::byte*>(pointers[1]);
     for (int64_t part = 0; part < config_.parts; ++part) {
       const size_t rank = size_t(part * config_.ranks / config_.parts);  // the first that has it
-      place_.copy(to + size_t(part) * inner, size_t(config_.parts) * inner, scratch + rank * bytes,
-                  inner, inner, outer);
+      parts_.put(place_, pointers[1], scratch + rank * bytes, size_t(part));
     }
   }
 
  private:
-  // The pieces of the ranks one behind the other are the result.
-  bool inOrder() const { return piece_.outer == 1 && config_.parts == config_.ranks; }
-
   Place place_;
   DType dtype_;
   CollectiveConfig config_;
-  Blocks piece_;
+  Parts parts_;
+  bool isInOrder_ = true;
 };
 
 // `split`, the axis of the config, is cut; the parts of all ranks are joined along `concat`.
@@ -175,14 +206,11 @@ class AllSlice final : public Kernel {
         part_(WeightPiece{{}, config.axis, config.parts}.partOf(place.ranks.rank(), config.ranks)) {
   }
   size_t bind(const KernelShapes& shapes) override {
-    piece_ = Blocks(dtype_, shapes.shapes[1], config_.axis);
+    parts_ = Parts(dtype_, shapes.shapes[1], shapes.shapes[0], config_.axis);
     return 0;
   }
   void run(void* const* pointers, std::byte*) override {
-    if (!piece_.inner) return;
-    place_.copy(pointers[1], piece_.inner,
-                static_cast<const std::byte*>(pointers[0]) + size_t(part_) * piece_.inner,
-                piece_.inner * size_t(config_.parts), piece_.inner, piece_.outer);
+    if (parts_.blocks.inner) parts_.take(place_, pointers[1], pointers[0], size_t(part_));
   }
 
  private:
@@ -190,7 +218,7 @@ class AllSlice final : public Kernel {
   DType dtype_;
   CollectiveConfig config_;
   int64_t part_;
-  Blocks piece_;
+  Parts parts_;
 };
 
 // To, or from, another stage of a pipeline.
@@ -217,6 +245,16 @@ class Message final : public Kernel {
   bool sends_;
   size_t bytes_ = 0;
 };
+
+// Whether an axis of `whole` elements has `piece` in each of its parts.
+bool isPartOf(const Program& program, const DimExpr& piece, const DimExpr& whole, int64_t parts) {
+  if (piece * DimExpr(parts) == whole) return true;
+  if (const std::optional<int64_t> size = whole.asConstant())
+    return *size >= 0 && piece == DimExpr(sizeOfPart(*size, parts));
+  return std::ranges::any_of(program.sizeParts, [&](const SizePart& s) {
+    return s.of == whole && s.parts == parts && DimExpr::symbol(s.name) == piece;
+  });
+}
 
 bool isMessage(const Call& call) { return call.kind == "send" || call.kind == "receive"; }
 MessageConfig messageOf(const Call& call) {
@@ -282,10 +320,15 @@ std::unique_ptr<Kernel> makeCollective(const Program& program, const EntryPoint&
     return std::make_unique<AllToAll>(place, x.dtype, config);
   }
   const SymbolicShape &whole = gathers ? y.shape : x.shape, &piece = gathers ? x.shape : y.shape;
+  const auto axis = size_t(config.axis);
   SymbolicShape expected = piece;
-  DimExpr& cut = expected[size_t(std::min<int64_t>(config.axis, int64_t(piece.size()) - 1))];
-  cut = cut * DimExpr(config.parts);
-  if (expected != whole) throw fail("its operand and its result do not differ by its parts");
+  const bool differs = axis < piece.size() && axis < whole.size() &&
+                       isPartOf(program, piece[axis], whole[axis], config.parts);
+  if (differs) expected[axis] = whole[axis];
+  if (!differs || expected != whole)
+    throw fail("its operand and its result do not differ by its parts");
+  if (isPacked(x.dtype) && piece[axis] * DimExpr(config.parts) != whole[axis])
+    throw fail("values of half a byte have no padding");
   if (scatters) return std::make_unique<ReduceScatter>(place, x.dtype, config);
   if (gathers) return std::make_unique<AllGather>(place, x.dtype, config);
   return std::make_unique<AllSlice>(place, x.dtype, config);

@@ -216,6 +216,7 @@ void Executor::plan() {
   noteAllocation();
   symbols_.clear();
   for (size_t s = 0; s < values_.size(); ++s) symbols_[program_.symbols[s].name] = values_[s];
+  program_.addSizeParts(symbols_);
   for (size_t i = 0; i < entry_.slots.size(); ++i) {
     shapes_[i].clear();
     for (const DimExpr& d : entry_.slots[i].shape) {

@@ -32,6 +32,7 @@ class ProgramChecker {
           fail(fmt::format("weights[{}].shape", i), "expected numbers, got " + inQuotes(d.text()));
     checkTensors(p_.derived, "derived");
     checkTensors(p_.states, "states");
+    checkSizeParts();
     std::set<std::string_view> names;
     for (size_t i = 0; i < p_.entries.size(); ++i) {
       const std::string field = fmt::format("entries[{}]", i);
@@ -60,6 +61,20 @@ class ProgramChecker {
         fail(field,
              fmt::format("the range from {} to {} has no multiple of {}", s.lo, s.hi, s.multiple));
     }
+  }
+
+  // After the tensors, whose sizes they are not.
+  void checkSizeParts() {
+    std::vector<std::string> names;
+    for (size_t i = 0; i < p_.sizeParts.size(); ++i) {
+      const SizePart& s = p_.sizeParts[i];
+      const std::string field = fmt::format("size_parts[{}]", i);
+      checkShape({s.of}, field + ".of");
+      if (s.name.empty() || symbols_.contains(s.name) || std::ranges::count(names, s.name))
+        fail(field + ".name", "expected a new name, got " + inQuotes(s.name));
+      names.push_back(s.name);
+    }
+    symbols_.insert(names.begin(), names.end());
   }
 
   void checkShape(const SymbolicShape& shape, const std::string& field) {

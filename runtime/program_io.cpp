@@ -13,7 +13,14 @@ namespace lathe {
 namespace {
 
 using nlohmann::json;
-constexpr int kProgramVersion = 5;
+// What this build writes is of the first version that knows all that is in it: a build that knows
+// less says so, and reads the other files.
+constexpr int kOldestVersion = 5, kProgramVersion = 6;
+constexpr int64_t kMostRanks = 1 << 20;
+
+int versionOf(const Program& p) {
+  return p.laterStages.empty() && p.sizeParts.empty() ? kOldestVersion : kProgramVersion;
+}
 
 json toJson(const SymbolicShape& shape) {
   json a = json::array();
@@ -150,7 +157,7 @@ const EntryPoint& Program::entry(std::string_view name) const {
 
 // All but the bytes of constants, blobs and files.
 static json headerOf(const Program& p) {
-  json header = {{"program_version", kProgramVersion},
+  json header = {{"program_version", versionOf(p)},
                  {"backend", p.backend},
                  {"weights", toJson(p.weights)},
                  {"derived", toJson(p.derived)},
@@ -164,11 +171,19 @@ static json headerOf(const Program& p) {
   for (const Array& a : p.constants)
     constantList.push_back({{"dtype", nameOf(a.dtype())}, {"shape", a.shape()}});
   header["symbols"] = symbolList;
+  for (const SizePart& s : p.sizeParts)
+    header["size_parts"].push_back({{"name", s.name}, {"of", s.of.text()}, {"parts", s.parts}});
   header["entries"] = entryList;
   header["constants"] = constantList;
   if (p.load) header["load"] = toJson(*p.load);
   for (const auto& later : p.laterStages) header["later_stages"].push_back(headerOf(*later));
   return header;
+}
+
+void Program::addSizeParts(SymbolValues& values) const {
+  for (const SizePart& s : sizeParts)
+    if (const std::optional<int64_t> of = s.of.evaluate(values); of && *of >= 0)
+      values[s.name] = sizeOfPart(*of, s.parts);
 }
 
 std::string Program::digest() const {
@@ -224,7 +239,7 @@ void Program::save(const std::string& path) const {
 static void readProgram(Program& p, const JsonValue& h, const Container& container,
                         const std::string& prefix, const std::string& path) {
   p.backend = h.at("backend").asString();
-  p.ranks = h.at("ranks").asInt(1, 1 << 20);
+  p.ranks = h.at("ranks").asInt(1, kMostRanks);
   p.weights = listFrom<TensorInfo>(h.at("weights"), tensorFrom);
   p.derived = listFrom<TensorInfo>(h.at("derived"), tensorFrom);
   p.states = listFrom<TensorInfo>(h.at("states"), tensorFrom);
@@ -232,6 +247,11 @@ static void readProgram(Program& p, const JsonValue& h, const Container& contain
     return SymbolInfo{s.at("name").asString(), s.at("lo").asInt(0), s.at("hi").asInt(0),
                       s.at("multiple").asInt(1)};
   });
+  if (auto parts = h.find("size_parts"))
+    p.sizeParts = listFrom<SizePart>(*parts, [](const JsonValue& s) {
+      return SizePart{s.at("name").asString(), dimFrom(s.at("of")),
+                      s.at("parts").asInt(1, kMostRanks)};
+    });
   JsonValue constants = h.at("constants");
   for (size_t i = 0; i < constants.size(); ++i) {
     JsonValue c = constants.at(i);
@@ -273,10 +293,11 @@ std::shared_ptr<const Program> Program::open(const std::string& path) {
   Container container = Container::open(path);
   JsonValue h = JsonValue::parse(container.header(), path);
   int64_t version = h.at("program_version").asInt();
-  if (version != kProgramVersion)
-    throw Error(ErrorCode::InvalidFile,
-                path + ": program version " + std::to_string(version) + ", this build reads " +
-                    std::to_string(kProgramVersion) + "; compile the model again");
+  if (version < kOldestVersion || version > kProgramVersion)
+    throw Error(ErrorCode::InvalidFile, path + ": program version " + std::to_string(version) +
+                                            ", this build reads " + std::to_string(kOldestVersion) +
+                                            " to " + std::to_string(kProgramVersion) +
+                                            "; compile the model again");
   auto program = std::make_shared<Program>();
   readProgram(*program, h, container, "", path);
   if (auto later = h.find("later_stages"))

@@ -48,6 +48,13 @@ for count in ("2", "3", "6"):
     text, _ = run("generate", model, *PROMPT, "--ranks", count, "--rank-threads")
     assert text == alone, (count, text)
 
+# With norms of a rank's share of the prompt's four tokens, and of one token alone.
+for prompt in (PROMPT, ["-p", "A", *PROMPT[2:]]):
+    whole, _ = run("generate", model, *prompt)
+    for count, stages in (("2", "1"), ("3", "1"), ("4", "2")):
+        text, _ = run("generate", model, *prompt, "--ranks", count, "--stages", stages, "--rank-threads", "--split-rows")
+        assert text == whole, (prompt, count, stages, text)
+
 # In stages of a pipeline, of one rank each or of two, and in strict mode, too.
 for ranks, stages in (("2", "2"), ("3", "3"), ("4", "2")):
     text, _ = run("generate", model, *PROMPT, "--ranks", ranks, "--stages", stages, "--rank-threads")
@@ -58,12 +65,14 @@ assert "expected 2 stages with as many ranks each, got 3 ranks" in said, said
 # A program for ranks says itself how many it needs.
 with tempfile.TemporaryDirectory() as folder:
     program = os.path.join(folder, "two.lathe")
-    run("compile", model, "-o", program, "--ranks", "2")
+    run("compile", model, "-o", program, "--ranks", "2", "--split-rows")
     text, _ = run("generate", program, "--weights", model, *PROMPT, "--rank-threads")
     assert text == alone
     _, said = run("generate", program, "--weights", model, *PROMPT, "--ranks", "3", "--rank-threads",
                   status=2)
     assert "is a program compiled for 2" in said, said
+    _, said = run("generate", program, "--weights", model, *PROMPT, "--split-rows", "--rank-threads", status=2)
+    assert "--split-rows" in said and "is a compiled program" in said, said
     stages = os.path.join(folder, "stages.lathe")
     run("compile", model, "-o", stages, "--stages", "2")
     text, _ = run("generate", stages, "--weights", model, *PROMPT, "--rank-threads")
@@ -84,6 +93,10 @@ ir, _ = run("inspect", model, "--ranks", "2", "--stop-after", "sharded")
 assert 'lathe.all_reduce sum' in ir and 'of "model.layers.0.mlp.down_proj.weight" axis 1 parts 2' in ir
 said, _ = run("why-not", model, "--ranks", "4")
 assert "do not divide by 4 ranks" in said, said
+ir, _ = run("inspect", model, "--ranks", "2", "--split-rows", "--stop-after", "sharded")
+assert "lathe.dim_part @seq_part of <seq> parts 2" in ir and "whole <seq>" in ir, ir
+said, _ = run("why-not", model, "--ranks", "2", "--split-rows")
+assert "is less than one for each of 2 ranks: each rank has all rows behind the sum" in said, said
 
 table, _ = run("inspect", model, "--ranks", "2", "--check-numerics", "--layers", "1")
 assert re.search(r"sharded\s.*shard\b", table), table
@@ -100,6 +113,13 @@ first, second = entry["scaling"][:2]
 assert first["link_s"] == 0 < second["link_s"] < second["time_s"], entry["scaling"]
 assert 0.4 < second["peak_bytes"] / first["peak_bytes"] < 0.6, entry["scaling"]
 assert second["time_s"] == entry["total"]["time_s"], entry["total"]
+# Shares of a prompt's rows take as many bytes as its sums, in more messages.
+prompt = ["--set", "batch=1,seq=9,cache=64", "--device", "xeon:2", "--entry", "prefill", "--mesh", "tp=4", "--json"]
+split = json.loads(run("explain", model, *prompt, "--split-rows")[0])
+whole = json.loads(run("explain", model, *prompt)[0])
+assert split["values"] == whole["values"] == {"batch": 1, "seq": 9, "cache": 64}, split["values"]
+assert split["entries"][0]["total"]["flops"] < whole["entries"][0]["total"]["flops"], split["entries"][0]["total"]
+assert split["entries"][0]["scaling"][0] == whole["entries"][0]["scaling"][0], split["entries"][0]["scaling"]
 # Stages send one message each: the layers' values to the next, the logits to the first.
 table, _ = run("explain", model, *sizes, "--mesh", "pp=2", "--link", "10ms,1MB/s")
 assert "one of 2 ranks in 2 stages, the first, link 10ms,1MB/s" in table, table
@@ -145,6 +165,15 @@ for ranks, sums in ((2, 2 * layers), (3, layers)):
         sent = (ranks - 1) / ranks * (2 * bytes_summed + steps * vocabulary * 4)
         assert abs(work["sent_bytes"] - sent) < 1, (ranks, rows, test)
         assert 0 < work["share"] < 1 and test["cpu_s"] > 0, test
+# With shares of the rows a prompt's sums are two exchanges of half each, and a token's are as they were: what
+# is scattered is f32, what is gathered of the model's dtype. The last layer's rows are gathered once more, for
+# its last token.
+document = json.loads(run(*bench, "--ranks", "2", "--rank-threads", "--split-rows", "--json")[0])
+prefill, decode = document["tests"][:2]
+tokens, sums = prefill["tokens"], 2 * layers
+assert decode["collectives"]["calls"] == decode["tokens"] * (sums + 2), decode
+assert prefill["collectives"]["calls"] == 2 * (sums - 1) + 1 + 3, prefill
+
 alone_document = json.loads(run(*bench, "--json")[0])
 assert alone_document["ranks"] == 1 and "collectives" not in alone_document["tests"][0], alone_document
 table, _ = run(*bench, "--ranks", "2", "--rank-threads")
@@ -203,6 +232,9 @@ if processes:
         text, said = run("generate", model, *PROMPT, "--ranks", count)
         assert text == alone, (count, text, said)
         assert f"{count} ranks of" in said, said
+    for count in ("2", "3"):
+        text, said = run("generate", model, *PROMPT, "--ranks", count, "--split-rows")
+        assert text == alone, (count, text, said)
     for ranks, stages in (("2", "2"), ("3", "3"), ("4", "2")):
         text, said = run("generate", model, *PROMPT, "--ranks", ranks, "--stages", stages)
         assert text == alone, (ranks, stages, text, said)

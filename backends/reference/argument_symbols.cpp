@@ -2,6 +2,7 @@
 #include "backends/reference/argument_symbols.h"
 
 #include "backends/reference/interpreter_ops.h"
+#include "lathe/runtime/axis_piece.h"
 #include "lathe/runtime/error.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -33,6 +34,15 @@ void checkRanges(func::FuncOp function, const Symbols& symbols) {
                       (step > 1 ? " in multiples of " + std::to_string(step) : std::string()) +
                       ", got " + std::to_string(it->second));
   }
+}
+
+// Sizes that the others give.
+void addParts(func::FuncOp function, Symbols& symbols) {
+  auto module = function->getParentOfType<ModuleOp>();
+  if (!module) return;
+  for (auto part : module.getOps<DimPartOp>())
+    if (auto of = exprOf(part.getOf().getDims()[0]).evaluate(symbols))
+      symbols[part.getSymName().str()] = sizeOfPart(*of, int64_t(part.getParts()));
 }
 
 }  // namespace
@@ -75,6 +85,7 @@ Symbols bindSymbols(func::FuncOp function, const std::vector<Array>& arguments,
     if (symbols.emplace(names[0], got).second)
       boundBy[names[0]] = argumentName(function, i) + ", dim " + std::to_string(axis);
   });
+  addParts(function, symbols);
   eachNamedDim([&](unsigned i, int64_t axis, const DimExpr& dim, int64_t got) {
     std::string where = argumentName(function, i) + ", dim " + std::to_string(axis) + ": ";
     auto expected = dim.evaluate(symbols);

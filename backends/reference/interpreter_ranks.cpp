@@ -53,14 +53,21 @@ Dense joined(const Context& cx, Communicator& ranks, const Dense& x, Combine how
   return cx.integers(x.dtype, x.shape, joined(ranks, *x.integers, how));
 }
 
-// Part `part` of `parts` equal ones along an axis.
+// Part `part` of `parts` equal ones along an axis, of which the last ones may end in zeros.
 Dense sliced(const Dense& x, int64_t axis, int64_t parts, int64_t part) {
-  const int64_t size = x.shape[size_t(axis)] / parts;
-  const CutAxis cut(x.shape, AxisPiece{.axis = axis, .begin = part * size, .size = size});
+  const int64_t whole = x.shape[size_t(axis)], size = sizeOfPart(whole, parts);
+  const CutAxis cut(x.shape, AxisPiece{.axis = axis,
+                                       .begin = std::min(part * size, whole),
+                                       .size = keptOfPart(whole, parts, part)});
+  Shape shape = x.shape;
+  shape[size_t(axis)] = size;
+  const CutAxis padded(shape, axis);
+  const Dense zero = x.isReal() ? makeReals(x.dtype, {1}, {0}) : makeIntegers(x.dtype, {1}, {0});
   std::vector<int64_t> indices;
   for (int64_t run = 0; run < cut.runs; ++run)
-    for (int64_t i = 0; i < cut.run; ++i) indices.push_back(cut.first + run * cut.stride + i);
-  return pick({&x, 1}, cut.piece, indices);
+    for (int64_t i = 0; i < padded.run; ++i)
+      indices.push_back(i < cut.run ? cut.first + run * cut.stride + i : x.size());
+  return pick(std::vector<Dense>{x, zero}, shape, indices);
 }
 
 // Of a tensor for every rank, one behind the other.
@@ -71,17 +78,14 @@ Dense ofAll(Communicator& ranks, const Dense& x) {
 }
 
 // Where in the values of all ranks each element of the whole lies: of each part, at the first rank
-// that has it.
-Dense together(Communicator& ranks, const Dense& x, int64_t axis, int64_t parts) {
-  const CutAxis cut(x.shape, axis);
+// that has it. Padding behind the whole is left out.
+Dense together(Communicator& ranks, const Dense& x, Shape whole, int64_t axis, int64_t parts) {
+  const CutAxis cut(x.shape, axis), ofWhole(whole, axis);
   const int64_t every = ranks.size() / parts, size = x.size();
   std::vector<int64_t> indices;
   for (int64_t run = 0; run < cut.runs; ++run)
-    for (int64_t part = 0; part < parts; ++part)
-      for (int64_t i = 0; i < cut.run; ++i)
-        indices.push_back(part * every * size + run * cut.run + i);
-  Shape whole = x.shape;
-  whole[size_t(axis)] *= parts;
+    for (int64_t i = 0; i < ofWhole.run; ++i)
+      indices.push_back(i / cut.run * every * size + run * cut.run + i % cut.run);
   const Dense all = ofAll(ranks, x);
   return pick({&all, 1}, whole, indices);
 }
@@ -108,6 +112,10 @@ Dense exchanged(Communicator& ranks, const Dense& x, int64_t split, int64_t conc
 Communicator& stagesOf(const Context& cx, Operation* op, uint64_t count) {
   expectRanks(cx, op, std::to_string(count) + " stages");
   return *cx.ranks;
+}
+
+Shape shapeOfResult(const Context& cx, Operation* op) {
+  return cx.sizes(op, DimsAttr::get(op->getContext(), dimsOf(tensorType(op->getResult(0)))));
 }
 
 template <class T>
@@ -137,7 +145,7 @@ std::optional<Dense> evalCollective(const Context& cx, Operation* op, Operands o
                   count, ranks.rank());
   }
   if (auto gather = dyn_cast<AllGatherOp>(op))
-    return together(ranksOf(cx, op, int64_t(gather.getRanks())), operands[0],
+    return together(ranksOf(cx, op, int64_t(gather.getRanks())), operands[0], shapeOfResult(cx, op),
                     int64_t(gather.getAxis()), int64_t(gather.getParts()));
   if (auto exchange = dyn_cast<AllToAllOp>(op))
     return exchanged(ranksOf(cx, op, int64_t(exchange.getRanks())), operands[0],
@@ -151,8 +159,7 @@ std::optional<Dense> evalCollective(const Context& cx, Operation* op, Operands o
     Communicator& ranks = stagesOf(cx, op, receive.getStages());
     const auto stage = int64_t(receive.getStage());
     const DType dtype = resultDType(op);
-    const Shape shape =
-        cx.sizes(op, DimsAttr::get(op->getContext(), dimsOf(tensorType(receive.getY()))));
+    const Shape shape = shapeOfResult(cx, op);
     const int64_t count = elementCount(shape);
     return isFloat(dtype) ? makeReals(dtype, shape, received<double>(ranks, stage, count))
                           : makeIntegers(dtype, shape, received<int64_t>(ranks, stage, count));

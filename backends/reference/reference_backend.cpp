@@ -50,6 +50,9 @@ class ReferenceBackend final : public Backend {
       if (auto dim = dyn_cast<DimOp>(op))
         program.symbols.push_back({dim.getSymName().str(), int64_t(dim.getLo()),
                                    int64_t(dim.getHi()), int64_t(dim.getMultiple())});
+      if (auto part = dyn_cast<DimPartOp>(op))
+        program.sizeParts.push_back(
+            {part.getSymName().str(), exprOf(part.getOf().getDims()[0]), int64_t(part.getParts())});
       if (auto state = dyn_cast<StateOp>(op)) {
         auto type = cast<RankedTensorType>(state.getType());
         states[state.getSymName().str()] = int(program.states.size());

@@ -183,6 +183,7 @@ SymbolValues settingFor(const Program& program, const SymbolValues& given) {
     usual = std::max(least, usual / s.multiple * s.multiple);
     setting.try_emplace(s.name, usual);
   }
+  program.addSizeParts(setting);
   return setting;
 }
 

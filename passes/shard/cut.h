@@ -14,8 +14,13 @@ namespace lathe {
 /// a piece has its part of all of them.
 struct Cut {
   int64_t axis = -1, parts = 1, groups = 1;
+  /// Where the parts need not be equal: the sizes of the axis and of each part of it, which a
+  /// number or a lathe.dim_part names. The last parts end in padding, which may hold anything and
+  /// nobody reads: it is no addend of a sum.
+  mlir::StringAttr whole, part;
 
   bool isWhole() const { return axis < 0; }
+  bool isPadded() const { return bool(part); }
   bool operator==(const Cut&) const = default;
   /// The piece of rank `rank` of `ranks`.
   int64_t pieceOf(int64_t rank, int64_t ranks) const {
@@ -23,12 +28,13 @@ struct Cut {
   }
 };
 
-/// The type of one piece. The axis has a static size that the parts divide.
+/// The type of one piece. An axis that is not padded has a static size that the parts divide.
 inline mlir::RankedTensorType pieceType(mlir::RankedTensorType type, const Cut& cut) {
   if (cut.isWhole()) return type;
   auto dims = dimsOf(type);
   dims[size_t(cut.axis)] =
-      dimAttr(type.getContext(), DimExpr(type.getDimSize(cut.axis) / cut.parts));
+      cut.isPadded() ? cut.part
+                     : dimAttr(type.getContext(), DimExpr(type.getDimSize(cut.axis) / cut.parts));
   return tensorOf(dims, type.getElementType());
 }
 

@@ -20,6 +20,14 @@ int64_t productOf(RankedTensorType type, int64_t begin, int64_t end) {
 std::optional<Cut> reshaped(RankedTensorType from, RankedTensorType to, const Cut& cut) {
   for (const AxisGroup& group : axisGroups(from, to)) {
     if (cut.axis >= int64_t(group.fromEnd)) continue;
+    if (cut.isPadded()) {  // the axis alone, whatever its place
+      if (dimOf(from, int64_t(group.from)) != cut.whole || int64_t(group.from) != cut.axis ||
+          dimOf(to, int64_t(group.to)) != cut.whole)
+        return std::nullopt;
+      Cut there = cut;
+      there.axis = int64_t(group.to);
+      return there;
+    }
     const int64_t groups = productOf(from, int64_t(group.from), cut.axis) * cut.groups,
                   run = productOf(from, cut.axis, int64_t(group.fromEnd)) / cut.groups / cut.parts;
     for (auto axis = int64_t(group.to); axis < int64_t(group.toEnd); ++axis) {
@@ -56,6 +64,12 @@ std::optional<OpCuts> along(Operation* op, const Factors& factors, int factor, c
       const int64_t axis = axisOf(axes, factor);
       to.push_back({});
       if (axis < 0) continue;
+      if (cut.isPadded()) {
+        if (dimOf(tensorType(v), axis) != cut.whole) return false;
+        to.back() = cut;
+        to.back().axis = axis;
+        continue;
+      }
       const int64_t parts = partsOf(tensorType(v), axis, cut.parts, cut.groups);
       const bool isShared = parts > 0 && tensorType(v).getDimSize(axis) < most;
       if (parts != cut.parts && !isShared) {

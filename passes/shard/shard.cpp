@@ -16,6 +16,7 @@
 #include "passes/shard/mesh.h"
 #include "passes/shard/op_cuts.h"
 #include "passes/shard/open_norms.h"
+#include "passes/shard/padded_rows.h"
 #include "passes/shard/shard_plan.h"
 #include "passes/shard/split_merged.h"
 
@@ -37,7 +38,12 @@ struct Placed {
 class Partitioner {
  public:
   Partitioner(ModuleOp module, const Mesh& mesh, const CutsByHand& byHand)
-      : module_(module), mesh_(mesh), byHand_(byHand), plan_(plan()), b_(module) {}
+      : module_(module),
+        mesh_(mesh),
+        byHand_(byHand),
+        plan_(plan()),
+        rows_(module, mesh.ranks),
+        b_(module) {}
 
   void run() {
     for (const auto& [op, cut] : plan_.rows)
@@ -155,6 +161,7 @@ class Partitioner {
       isCut = true;
       const std::optional<OpCuts> cuts = cutsOfOperand(op, i, cut);
       if (cuts && !cuts->isSum) return inPieces(op, *cuts);
+      if (cut.isPadded()) continue;  // padding is no addend
       // Each rank adds what no other does, or as many do.
       const bool isOwn = cuts && llvm::all_of(cuts->operands, [&](const Cut& c) {
                            return c.isWhole() || c.parts == mesh_.ranks;
@@ -219,8 +226,10 @@ class Partitioner {
     if (isa<GroupedLinearOp>(op) && isAddedUp(op->getResult(0)))
       return void(addends_[op->getResult(0)] = addends);
     const auto cut = llvm::find_if(cuts, [](const Cut& c) { return !c.isWhole(); });
-    const Value y = ofOnePiece(m, sum(m.loc, addends), *cut);
-    placed_[op->getResult(0)] = {{}, {m.cast(y, type.getElementType())}};
+    const std::optional<Cut> rows = isa<GroupedLinearOp>(op) ? rowsOfSum(op) : std::nullopt;
+    Placed y = summed(m.loc, addends, rows);
+    for (Value& v : y.at) v = m.cast(ofOnePiece(m, v, *cut), type.getElementType());
+    placed_[op->getResult(0)] = y;
   }
 
   // A sum over the ranks, to which neighbours that hold the same piece have all added it.
@@ -269,10 +278,10 @@ class Partitioner {
     SmallVector<Value> results;
     for (int64_t rank = 0; rank < copies(); ++rank)
       results.push_back(make(op, operands, rank, tensorOf(dimsOf(type), wide))->getResult(0));
-    if (isa<ReduceSumOp>(op))
-      placed_[op->getResult(0)] = {{}, {m.cast(sum(m.loc, results), type.getElementType())}};
-    else
-      addends_[op->getResult(0)] = results;
+    if (!isa<ReduceSumOp>(op)) return void(addends_[op->getResult(0)] = results);
+    Placed y = summed(m.loc, results, rowsOfSum(op));
+    for (Value& v : y.at) v = m.cast(v, type.getElementType());
+    placed_[op->getResult(0)] = y;
   }
 
   // The op on one rank's operands. Sizes among its attributes are those of its result.
@@ -311,7 +320,7 @@ class Partitioner {
           tensorOf(dimsOf(type), wide), x.on(rank), w.on(rank), Value(), Value(),
           linear.getActivation(), linear.getLayout(), linear.getUnrounded() || wide != element));
     const std::optional<Cut> rows = rowsOfSum(linear);
-    Placed y = rows ? scatter(m.loc, addends, *rows) : Placed{{}, {sum(m.loc, addends)}};
+    Placed y = summed(m.loc, addends, rows);
     for (Value& v : y.at) v = ofOnePiece(m, v, cut);
     auto add = [&](Value v) {
       if (!v) return;
@@ -328,18 +337,15 @@ class Partitioner {
 
   // Along which axis each rank keeps the sum of its rows alone, where that was asked for: by the
   // mesh, or by hand of all that the sum is for.
-  std::optional<Cut> rowsOfSum(LinearOp linear) {
-    auto type = tensorType(linear.getY());
-    auto shard = linear->hasOneUse() ? dyn_cast<ShardOp>(*linear->user_begin()) : ShardOp();
+  std::optional<Cut> rowsOfSum(Operation* op) {
+    auto type = tensorType(op->getResult(0));
+    auto shard = op->hasOneUse() ? dyn_cast<ShardOp>(*op->user_begin()) : ShardOp();
     if (shard && int64_t(shard.getAxis()) < type.getRank() - 1) return byHand_.of(shard);
     if (!mesh_.splitRows) return std::nullopt;
-    for (int64_t axis = 0; axis + 1 < type.getRank(); ++axis)
-      if (!type.isDynamicDim(axis) && type.getDimSize(axis) > 0 &&
-          type.getDimSize(axis) % mesh_.ranks == 0)
-        return Cut{axis, mesh_.ranks};
-    tell(linear, "no number of its rows is known that divides by " + std::to_string(mesh_.ranks) +
-                     " ranks: each has all of them behind the sum");
-    return std::nullopt;
+    std::string why;
+    const std::optional<Cut> cut = rows_.cutOf(type, &why);
+    if (!cut) tell(op, why + ": each rank has all rows behind the sum");
+    return cut;
   }
 
   // Each rank finds the ids of its rows and has zeros for the others', so that the sum over the
@@ -396,13 +402,19 @@ class Partitioner {
     return to(y, element);
   }
 
+  // The sum on every rank, or each rank's rows of it.
+  Placed summed(Location loc, ArrayRef<Value> addends, const std::optional<Cut>& rows) {
+    return rows ? scatter(loc, addends, *rows) : Placed{{}, {sum(loc, addends)}};
+  }
+
   // Each rank's piece of the sum.
   Placed scatter(Location loc, ArrayRef<Value> addends, const Cut& cut) {
     if (!mesh_.simulate)
       return {cut,
               {ReduceScatterOp::create(b_, loc, addends[0], Combine::sum, uint64_t(cut.axis),
-                                       mesh_.axis, uint64_t(mesh_.ranks))}};
-    const Value all = sum(loc, addends);
+                                       mesh_.axis, uint64_t(mesh_.ranks), sizeOf(cut.part))}};
+    OpMaker m(b_, loc);
+    const Value all = withPadding(m, sum(loc, addends), cut);
     Placed p{cut, {}};
     for (int64_t rank = 0; rank < mesh_.ranks; ++rank) p.at.push_back(box(all, cut, rank));
     return p;
@@ -420,9 +432,10 @@ class Partitioner {
       SmallVector<Value> one;  // of each piece
       for (int64_t i = 0; i < cut.parts; ++i) one.push_back(piece(i * mesh_.ranks / cut.parts));
       gathered = m.make<ConcatOp>(one, number(cut.axis));
+      gathered = withoutPadding(m, gathered, cut);
     } else {
       gathered = m.make<AllGatherOp>(piece(0), number(cut.axis), number(cut.parts), axisName(),
-                                     number(mesh_.ranks));
+                                     number(mesh_.ranks), sizeOf(cut.whole));
     }
     return whole_[v] = p.cut.groups == 1 ? gathered : m.reshape(gathered, dimsOf(tensorType(v)));
   }
@@ -430,6 +443,10 @@ class Partitioner {
   // An axis of several groups becomes two, of which the second is cut.
   static Cut alongOneGroup(const Cut& cut) {
     return cut.groups == 1 ? cut : Cut{cut.axis + 1, cut.parts};
+  }
+  // What collectives say of parts that need not be equal; null for others.
+  DimsAttr sizeOf(StringAttr dim) {
+    return dim ? DimsAttr::get(module_.getContext(), {dim}) : DimsAttr();
   }
   static Value inGroups(OpMaker& m, Value v, const Cut& cut) {
     if (cut.groups == 1) return v;
@@ -443,11 +460,12 @@ class Partitioner {
 
   Placed pieces(Value v, const Cut& cut) {
     if (auto it = placed_.find(v); it != placed_.end() && it->second.cut == cut) return it->second;
-    if (isLoadedWeight(v))
+    if (isLoadedWeight(v) && !cut.isPadded())
       if (std::optional<Placed> p = weightPieces(v, cut)) return *p;
     if (auto exchanged = alongOther(v, cut)) return *exchanged;
     OpMaker m(b_, v.getLoc());
-    const Value all = inGroups(m, whole(v, v.getLoc()), cut);
+    Value all = inGroups(m, whole(v, v.getLoc()), cut);
+    if (mesh_.simulate) all = withPadding(m, all, cut);
     const auto dims = dimsOf(pieceType(tensorType(v), cut));
     Placed p{cut, {}};
     for (int64_t rank = 0; rank < copies(); ++rank) {
@@ -460,7 +478,9 @@ class Partitioner {
   // Pieces along one axis of what the ranks hold in pieces along another: none needs the whole.
   std::optional<Placed> alongOther(Value v, const Cut& cut) {
     const auto it = placed_.find(v);
-    auto isOfEach = [&](const Cut& c) { return c.parts == mesh_.ranks && c.groups == 1; };
+    auto isOfEach = [&](const Cut& c) {
+      return c.parts == mesh_.ranks && c.groups == 1 && !c.isPadded();
+    };
     if (mesh_.simulate || it == placed_.end() || it->second.cut.isWhole() || whole_.count(v) ||
         !isOfEach(it->second.cut) || !isOfEach(cut) || it->second.cut.axis == cut.axis)
       return std::nullopt;
@@ -471,7 +491,7 @@ class Partitioner {
   }
   Value ownPiece(Value v, const Cut& cut) {
     return AllSliceOp::create(b_, v.getLoc(), v, number(cut.axis), number(cut.parts), axisName(),
-                              number(mesh_.ranks));
+                              number(mesh_.ranks), sizeOf(cut.part));
   }
   Value box(Value v, const Cut& cut, int64_t rank) {
     MLIRContext* c = module_.getContext();
@@ -479,7 +499,7 @@ class Partitioner {
     auto type = pieceType(tensorType(v), cut);
     SmallVector<StringAttr> starts(size_t(type.getRank()), dimAttr(c, DimExpr(0)));
     starts[size_t(cut.axis)] =
-        dimAttr(c, DimExpr(cut.pieceOf(rank, mesh_.ranks) * type.getDimSize(cut.axis)));
+        dimAttr(c, DimExpr(cut.pieceOf(rank, mesh_.ranks)) * *dimExprOf(type, cut.axis));
     return SliceOp::create(b_, v.getLoc(), v, DimsAttr::get(c, starts),
                            DimsAttr::get(c, dimsOf(type)),
                            b_.getDenseI64ArrayAttr(SmallVector<int64_t>(starts.size(), 1)));
@@ -559,6 +579,7 @@ class Partitioner {
   const Mesh& mesh_;
   const CutsByHand& byHand_;
   ShardPlan plan_;
+  PaddedRows rows_;
   OpBuilder b_;
   llvm::DenseMap<Value, Placed> placed_;               // by the value of the graph as it was
   llvm::DenseMap<Value, SmallVector<Value>> addends_;  // each rank's, of sums that come later

@@ -73,17 +73,18 @@ CompileOptions compileOptionsFrom(const nb::dict& keywords) {
   take(rest, "passes", options.pipeline.passes);
   take(rest, "ranks", options.pipeline.mesh.ranks);
   take(rest, "stages", options.pipeline.mesh.stages);
+  take(rest, "split_rows", options.pipeline.mesh.splitRows);
   take(rest, "simulate_ranks", options.pipeline.mesh.simulate);
   take(rest, "stop_after_rewrite", options.stopAfterRewrite);
   if (!mode.empty()) options.pipeline.mode = parseNumericsMode(mode);
   if (!patterns.is_none()) options.pipeline.patterns = patternsFrom(patterns);
   if (rest.size() != 0)
-    throw Error(
-        ErrorCode::InvalidArgument,
-        std::string("compile: there is no option ") +
-            nb::repr(nb::list(rest.attr("keys")())).c_str() +
-            "; there are backend, mode, patterns, pattern_files, passes, all_tiers, "
-            "float64, target, save_ir_dir, ranks, stages, simulate_ranks, stop_after_rewrite");
+    throw Error(ErrorCode::InvalidArgument,
+                std::string("compile: there is no option ") +
+                    nb::repr(nb::list(rest.attr("keys")())).c_str() +
+                    "; there are backend, mode, patterns, pattern_files, passes, all_tiers, "
+                    "float64, target, save_ir_dir, ranks, stages, split_rows, simulate_ranks, "
+                    "stop_after_rewrite");
   return options;
 }
 
@@ -93,7 +94,7 @@ void bindCompile(nb::module_& m) {
       "= "
       "(), pattern_files: Sequence[str] = (), passes: str = '', all_tiers: bool = False, float64: "
       "bool = False, target: str = '', save_ir_dir: str = '', ranks: int = 0, stages: int = 0, "
-      "simulate_ranks: "
+      "split_rows: bool = False, simulate_ranks: "
       "bool = False, stop_after_rewrite: int | None = None";
   const std::string ofGraph =
       std::string("def compile(graph: Graph, *, ") + options + ") -> Program";
@@ -108,6 +109,7 @@ void bindCompile(nb::module_& m) {
         "\"fast\" (docs/numerics.md). `patterns`: fusions, functions of a Pattern. `ranks`: of a "
         "program for several "
         "(0: as many as Graph.mesh says); `stages`: of a pipeline that their layers lie in; with "
+        "`split_rows` each computes norms and residuals of its share of a prompt's rows; with "
         "`simulate_ranks` all of them are one program, which "
         "a Session runs. Raises Error: "
         "InvalidArgument for an unfinished graph, Unsupported with the op, its line and the reason "

@@ -146,6 +146,27 @@ std::vector<BadInput> rows() {
       [](Program& p) { p.symbols[0] = {"rows", 5, 7, 8}; });
   add("symbol_without_a_name", {"symbols[0].name: expected a new name, got \"\""},
       [](Program& p) { p.symbols[0].name = ""; });
+  add("part_of_a_size_of_nobody",
+      {"size_parts[0].of: the size \"cols\" has the undeclared symbol \"cols\""},
+      [](Program& p) { p.sizeParts = {{"part", DimExpr::symbol("cols"), 2}}; });
+  add("part_of_a_part", {"size_parts[1].of: the size \"part\" has the undeclared symbol \"part\""},
+      [](Program& p) {
+        p.sizeParts = {{"part", DimExpr::symbol("rows"), 2}, {"less", DimExpr::symbol("part"), 2}};
+      });
+  add("part_with_a_symbols_name", {"size_parts[0].name: expected a new name, got \"rows\""},
+      [](Program& p) { p.sizeParts = {{"rows", DimExpr::symbol("rows"), 2}}; });
+  add("part_twice", {"size_parts[1].name: expected a new name, got \"part\""}, [](Program& p) {
+    p.sizeParts = {{"part", DimExpr::symbol("rows"), 2}, {"part", DimExpr::symbol("rows"), 4}};
+  });
+  add("part_without_a_name", {"size_parts[0].name: expected a new name, got \"\""},
+      [](Program& p) { p.sizeParts = {{"", DimExpr::symbol("rows"), 2}}; });
+  add("no_parts", {"size_parts[0].parts: expected an integer from 1"},
+      [](Program& p) { p.sizeParts = {{"part", DimExpr::symbol("rows"), 0}}; });
+  add("state_of_a_part", {"states[0].shape: the size \"part\" has the undeclared symbol \"part\""},
+      [](Program& p) {
+        p.sizeParts = {{"part", DimExpr::symbol("rows"), 2}};
+        p.states[0].shape[0] = DimExpr::symbol("part");
+      });
   add("entry_point_twice", {"entries[1].name: a second entry point \"forward\""},
       [](Program& p) { p.entries.push_back(p.entries[0]); });
   add("input_in_another_slot", {"entries[0].slots[1].index: item 0 is in another slot"},
@@ -209,6 +230,11 @@ TEST(Programs, AtTheEdgesOfTheRulesOpen) {
       {"a symbol of one value", [](Program& p) { p.symbols[0] = {"rows", 8, 8, 8}; }},
       {"a multiple that ends the range", [](Program& p) { p.symbols[0] = {"rows", 5, 8, 8}; }},
       {"a multiple that begins it", [](Program& p) { p.symbols[0] = {"rows", 8, 15, 8}; }},
+      {"a part of a size",
+       [](Program& p) {
+         p.sizeParts = {{"part", DimExpr::symbol("rows") + 1, 1 << 20}};
+         p.entries[0].slots[6].shape[0] = DimExpr::symbol("part");
+       }},
       {"a symbol that nothing has", [](Program& p) { p.symbols.push_back({"cols", 1, 2, 1}); }},
       {"memory of the last slot", [](Program& p) { p.entries[0].slots[0].alias = 6; }},
       {"memory through three slots",

@@ -47,7 +47,7 @@ std::string textOf(ModuleOp module) {
 std::vector<Operation*> opsOf(ModuleOp module) {
   std::vector<Operation*> ops;
   module.walk([&](Operation* op) {
-    if (op->getName().getDialectNamespace() == "lathe" && !isa<DimOp, StateOp>(op))
+    if (op->getName().getDialectNamespace() == "lathe" && !isa<DimOp, DimPartOp, StateOp>(op))
       ops.push_back(op);
   });
   return ops;

@@ -69,7 +69,7 @@ MUTANTS = [
            "the entry `load` of an artifact is not checked",
            ("program_io_test", "bad_program_test")),
     Mutant("runtime/io-version", "runtime/program_io.cpp",
-           "if (version != kProgramVersion)", "if (version > kProgramVersion)",
+           "if (version < kOldestVersion || version > kProgramVersion)", "if (version > kProgramVersion)",
            "artifacts of older versions are read as if they were new",
            ("bad_model_files_test",)),
     Mutant("runtime/container-hash", "runtime/container.cpp",

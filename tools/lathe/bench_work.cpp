@@ -46,6 +46,7 @@ std::vector<SymbolValues> prefillRuns(const Program& program, int64_t prompt, in
     const int64_t count = std::min(chunk, prompt - at);
     if (!tokens.empty()) values[tokens] = count;
     values["cache"] = at + count;
+    program.addSizeParts(values);
     runs.push_back(std::move(values));
   }
   return runs;
@@ -54,7 +55,10 @@ std::vector<SymbolValues> prefillRuns(const Program& program, int64_t prompt, in
 std::vector<SymbolValues> decodeRuns(const Program& program, int64_t start, int64_t tokens,
                                      int64_t rows) {
   std::vector<SymbolValues> runs(size_t(tokens), leastWith(program, rows));
-  for (int64_t i = 0; i < tokens; ++i) runs[size_t(i)]["cache"] = start + i + 1;
+  for (int64_t i = 0; i < tokens; ++i) {
+    runs[size_t(i)]["cache"] = start + i + 1;
+    program.addSizeParts(runs[size_t(i)]);
+  }
   return runs;
 }
 

@@ -130,7 +130,11 @@ int explainVerb(const ArgumentList& arguments) {
   report.values = parseSizes(sizes, "--set");
   // Tells the mistakes of flags before any work.
   if (!device.empty() && device != "host") report.machine = parseMachine(device);
-  if (!mesh.empty()) flags.compile.pipeline.mesh = parseMesh(mesh);
+  if (!mesh.empty()) {
+    const bool splitRows = flags.compile.pipeline.mesh.splitRows;
+    flags.compile.pipeline.mesh = parseMesh(mesh);
+    flags.compile.pipeline.mesh.splitRows = splitRows;
+  }
   if (!link.empty() && flags.compile.pipeline.mesh.ranks <= 1)
     throw Error(ErrorCode::InvalidArgument, "--link is between ranks; add --mesh tp=N");
   const Link between = link.empty() ? sharedMemoryLink() : parseLink(link);

@@ -41,8 +41,8 @@ std::vector<Row> rowsOf(const ExplainReport& r, const EntryPoint& entry) {
     row.cost = costs[i].value_or(Cost{});
     row.liveExpr = live[i];
     if (known) {
-      row.values = evaluate(row.cost, r.values);
-      row.live = evaluate(live[i], r.values);
+      row.values = evaluate(row.cost, r.sizes());
+      row.live = evaluate(live[i], r.sizes());
     }
     if (known && r.machine) {
       Prediction p = predict(row.values, *r.machine);
@@ -167,9 +167,10 @@ void printMemory(const ExplainReport& r, const EntryPoint& entry) {
                largestText(liveBytes(entry)));
     return;
   }
-  const double weights = evaluate(held.weights, r.values), states = evaluate(held.states, r.values),
-               inputs = evaluate(held.inputs, r.values), outputs = evaluate(held.outputs, r.values),
-               temporaries = temporaryBytes(entry, r.values);
+  const double weights = evaluate(held.weights, r.sizes()),
+               states = evaluate(held.states, r.sizes()), inputs = evaluate(held.inputs, r.sizes()),
+               outputs = evaluate(held.outputs, r.sizes()),
+               temporaries = temporaryBytes(entry, r.sizes());
   fmt::print("\npeak memory {}: weights {}, states {}, inputs {}, outputs {}, temporaries {}\n",
              byteText(weights + states + inputs + outputs + temporaries), byteText(weights),
              byteText(states), byteText(inputs), byteText(outputs), byteText(temporaries));
@@ -177,9 +178,9 @@ void printMemory(const ExplainReport& r, const EntryPoint& entry) {
 
 double peakMemory(const ExplainReport& r, const EntryPoint& entry) {
   const HeldMemory held = heldMemory(*r.program, entry);
-  double bytes = temporaryBytes(entry, r.values);
+  double bytes = temporaryBytes(entry, r.sizes());
   for (const DimExpr* e : {&held.weights, &held.states, &held.inputs, &held.outputs})
-    bytes += evaluate(*e, r.values);
+    bytes += evaluate(*e, r.sizes());
   return bytes;
 }
 
@@ -215,7 +216,7 @@ void printScaling(const std::vector<RankPrediction>& predictions) {
 }
 
 Json number(const DimExpr& e, const ExplainReport& r, bool known) {
-  return known ? Json(evaluate(e, r.values)) : Json(e.text());
+  return known ? Json(evaluate(e, r.sizes())) : Json(e.text());
 }
 
 Json costJson(const Cost& cost, const ExplainReport& r, bool known) {
@@ -236,12 +237,18 @@ Json memoryJson(const ExplainReport& r, const EntryPoint& entry, bool known) {
     for (const DimExpr& e : largest(liveBytes(entry))) out["temporaries_bytes"].push_back(e.text());
     return out;
   }
-  out["temporaries_bytes"] = temporaryBytes(entry, r.values);
+  out["temporaries_bytes"] = temporaryBytes(entry, r.sizes());
   out["peak_bytes"] = peakMemory(r, entry);
   return out;
 }
 
 }  // namespace
+
+SymbolValues ExplainReport::sizes() const {
+  SymbolValues all = values;
+  program->addSizeParts(all);
+  return all;
+}
 
 bool ExplainReport::isKnown(const EntryPoint& entry) const { return missing(entry).empty(); }
 

@@ -25,6 +25,8 @@ struct ExplainReport {
   std::optional<Link> link;  ///< between several
   bool everyOp = false;      ///< one row per call instead of one per place in a layer
 
+  /// The values, and the sizes of parts that they give.
+  SymbolValues sizes() const;
   /// True if every size of the entry point has a value, so that costs are numbers.
   bool isKnown(const EntryPoint& entry) const;
   /// "cache (1 to 4096)": the symbols of the entry point that have no value.

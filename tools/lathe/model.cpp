@@ -256,6 +256,8 @@ void addRanks(CLI::App& parser, Mesh& mesh) {
                                     "the layers lie in so many stages, of --ranks / --stages ranks "
                                     "each: few messages, for slow links")
       ->check(WholeNumber{1, 64});
+  parser.add_flag("--split-rows", mesh.splitRows,
+                  "each rank computes the norms and residuals of its share of a prompt's rows");
 }
 
 void addGreedy(CLI::App& parser, bool& greedy) {
@@ -314,6 +316,7 @@ std::string flagsText(const CompileFlags& flags) {
   if (flags.family.cacheBlock) add("--cache-block", std::to_string(flags.family.cacheBlock));
   if (p.mesh.ranks > 1) add("--ranks", std::to_string(p.mesh.ranks));
   if (p.mesh.stages > 1) add("--stages", std::to_string(p.mesh.stages));
+  if (p.mesh.splitRows) text += " --split-rows";
   for (const std::string& file : p.patternFiles) add("--patterns", file);
   for (const std::string& file : p.plugins) add("--load-pass-plugin", file);
   add("--passes", p.passes);
@@ -383,6 +386,7 @@ std::shared_ptr<const Program> programOf(const Model& model, const CompileFlags&
            " is a program compiled for " + std::to_string(model.program->allRanks()));
     refuse(p.mesh.stages > 1 && p.mesh.stages != model.program->stages(), "--stages", model,
            " is a program compiled for " + std::to_string(model.program->stages()));
+    refuse(p.mesh.splitRows, "--split-rows", model, compiled);
     const std::string noRewrites = " is a compiled program; compile it anew";
     refuse(c.stopAfterRewrite != ~uint64_t(0), "--stop-after-rewrite", model, noRewrites);
     refuse(c.skipAttempt != ~uint64_t(0), "--skip-attempt", model, noRewrites);

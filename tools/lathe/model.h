@@ -84,7 +84,7 @@ std::string backendOf(const CompileFlags& flags);
 void addGreedy(CLI::App& parser, bool& greedy);
 /// Adds --cache-block.
 void addCacheBlock(CLI::App& parser, int64_t& block);
-/// Adds --ranks and --stages.
+/// Adds --ranks, --stages and --split-rows.
 void addRanks(CLI::App& parser, Mesh& mesh);
 /// Adds --layers.
 void addLayers(CLI::App& parser, int64_t& layers);

@@ -62,8 +62,8 @@ struct Mesh {
   /// All ranks in one graph on one device: what the pieces compute, without anybody to talk to.
   bool simulate = false;
   /// What follows a sum row by row, such as residual and norm, is computed of a rank's share of the
-  /// rows (Korthikanti et al., 2022, arXiv:2205.05198), where their number is known and the ranks
-  /// divide it.
+  /// rows (Korthikanti et al., 2022, arXiv:2205.05198), where there may be as many as ranks: of
+  /// prompts and images, not of steps that make one token of each text.
   bool splitRows = false;
   /// The layers lie in so many stages of a pipeline, of `ranks` / `stages` ranks each: what crosses
   /// a border is one message. 0: one stage, in which all ranks share every layer.

@@ -23,6 +23,14 @@ struct SymbolInfo {
   int64_t lo = 1, hi = 1, multiple = 1;
 };
 
+/// A size that the symbols give: elements of each of `parts` parts of an axis of `of`, of which the
+/// last ones may be padding (sizeOfPart). No input or state has it alone.
+struct SizePart {
+  std::string name;
+  DimExpr of;
+  int64_t parts = 1;
+};
+
 enum class SlotKind { Arena, Argument, Result, Weight, State, Constant };
 
 /// A buffer of an entry point.
@@ -112,10 +120,15 @@ struct Program {
   /// Of a pipeline, whose first stage this is: each has its layers, weights and states, and `ranks`
   /// ranks, the first stage the first of them. All have the same inputs; outputs are the first's.
   std::vector<std::shared_ptr<const Program>> laterStages = {};
+  /// What ranks have of axes that they need not divide: named in shapes like symbols.
+  std::vector<SizePart> sizeParts = {};
 
   int64_t stages() const { return 1 + int64_t(laterStages.size()); }
   /// Of all stages.
   int64_t allRanks() const { return ranks * stages(); }
+
+  /// Adds the sizes of parts whose symbols have values.
+  void addSizeParts(SymbolValues& values) const;
 
   /// Throws Error naming the entry points that exist.
   const EntryPoint& entry(std::string_view name) const;

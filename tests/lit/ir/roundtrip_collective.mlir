@@ -31,6 +31,25 @@ func.func @rows(%x: tensor<8x3xbf16>) -> tensor<8x3xbf16> {
   %s = lathe.shard %g axis 0 over "tp" : tensor<8x3xbf16>
   return %s : tensor<8x3xbf16>
 }
+// CHECK: lathe.dim @tokens 1 to 64
+lathe.dim @tokens 1 to 64
+// CHECK: lathe.dim_part @tokens_part of <2*tokens> parts 4
+lathe.dim_part @tokens_part of <2*tokens> parts 4
+// CHECK-LABEL: func.func @padded
+func.func @padded(%x: tensor<?x3xbf16, #lathe.dims<2*tokens, 3>>, %y: tensor<9x3xbf16>) -> (tensor<?x3xbf16, #lathe.dims<2*tokens, 3>>, tensor<9x3xbf16>) {
+  // CHECK: lathe.reduce_scatter sum %{{.*}} axis 0 part <tokens_part> over "tp" of 4 : tensor<?x3xbf16, #lathe.dims<2*tokens, 3>>
+  %r = lathe.reduce_scatter sum %x axis 0 part <tokens_part> over "tp" of 4 : tensor<?x3xbf16, #lathe.dims<2*tokens, 3>>
+  // CHECK: lathe.all_slice %{{.*}} axis 0 parts 4 part <tokens_part> over "tp" of 4
+  %s = lathe.all_slice %x axis 0 parts 4 part <tokens_part> over "tp" of 4 : tensor<?x3xbf16, #lathe.dims<2*tokens, 3>>
+  %t = lathe.add %r, %s : tensor<?x3xbf16, #lathe.dims<tokens_part, 3>>, tensor<?x3xbf16, #lathe.dims<tokens_part, 3>>
+  // CHECK: lathe.all_gather %{{.*}} axis 0 parts 4 whole <2*tokens> over "tp" of 4 : tensor<?x3xbf16, #lathe.dims<tokens_part, 3>>
+  %g = lathe.all_gather %t axis 0 parts 4 whole <2*tokens> over "tp" of 4 : tensor<?x3xbf16, #lathe.dims<tokens_part, 3>>
+  // CHECK: lathe.all_slice %{{.*}} axis 0 parts 2 part <5> over "tp" of 4 : tensor<9x3xbf16>
+  %p = lathe.all_slice %y axis 0 parts 2 part <5> over "tp" of 4 : tensor<9x3xbf16>
+  // CHECK: lathe.all_gather %{{.*}} axis 0 parts 2 whole <9> over "tp" of 4 : tensor<5x3xbf16>
+  %w = lathe.all_gather %p axis 0 parts 2 whole <9> over "tp" of 4 : tensor<5x3xbf16>
+  return %g, %w : tensor<?x3xbf16, #lathe.dims<2*tokens, 3>>, tensor<9x3xbf16>
+}
 // CHECK-LABEL: func.func @exchange
 func.func @exchange(%x: tensor<?x8x3xbf16, #lathe.dims<rows, 8, 3>>, %r: tensor<8x3xbf16>) -> tensor<?x2x3xbf16, #lathe.dims<4*rows, 2, 3>> {
   // CHECK: lathe.all_to_all %{{.*}} split 1 concat 0 over "tp" of 4 : tensor<?x8x3xbf16, #lathe.dims<rows, 8, 3>>

@@ -102,24 +102,6 @@ TEST(RowsOfRanks, NormsAndResidualsAreOfAShareOfTheRows) {
   expectNoOtherValues(m.g, {{"x", numbers(DType::F32, {8, 16})}}, {.splitRows = true});
 }
 
-TEST(RowsOfRanks, RowsThatAreNotKnownOrDoNotDivideAreOnEveryRank) {
-  for (bool isKnown : {false, true}) {
-    Graph g;
-    Dim rows = isKnown ? Dim(7) : g.dim("rows", 1, 64);
-    Tensor x = g.input("x", DType::F32, {rows, 16});
-    g.output("y", x + nn::SwiGLU(g, "mlp", 16, 24)(x));
-    CompileRecord record;
-    record.wantMisses = true;
-    const std::string ir = irAt(
-        g, "sharded", {.pipeline = {.mesh = {.ranks = 2, .splitRows = true}}, .record = &record});
-    EXPECT_EQ(occurrences(ir, "lathe.reduce_scatter"), 0) << ir;
-    EXPECT_EQ(occurrences(ir, "lathe.all_reduce"), 1) << ir;
-    std::string told;
-    for (const CompileRecord::Miss& miss : record.misses) told += miss.reason + "\n";
-    expectIn(told, "no number of its rows is known that divides by 2 ranks");
-  }
-}
-
 // Whichever of the collectives is the only one in a text, and a piece of a weight without any.
 TEST(RowsOfRanks, AGraphIsCutAlreadyByAnyOneOfThem) {
   const std::pair<const char*, const char*> lines[] = {

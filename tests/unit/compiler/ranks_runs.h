@@ -65,18 +65,32 @@ inline Array numbers(DType dtype, Shape shape) {
   return x;
 }
 
-inline Arrays runAlone(Program program, const Arrays& inputs) {
+// One run after the other.
+inline std::vector<Arrays> runEach(Session& session, const std::vector<Arrays>& inputs) {
+  std::vector<Arrays> all;
+  for (const Arrays& in : inputs) {
+    Arrays out;
+    for (auto& [name, array] : session.run("forward", in)) out[name] = array.clone();
+    all.push_back(std::move(out));
+  }
+  return all;
+}
+
+inline std::vector<Arrays> runsAlone(Program program, const std::vector<Arrays>& inputs) {
   Session session(std::move(program));
   session.bindRandomWeights(7);
-  Arrays out;
-  for (auto& [name, array] : session.run("forward", inputs)) out[name] = array.clone();
-  return out;
+  return runEach(session, inputs);
+}
+inline Arrays runAlone(Program program, const Arrays& inputs) {
+  return runsAlone(std::move(program), {inputs})[0];
 }
 
 // `device` is of the backend cuda.
-inline Arrays runAsThreads(const Graph& g, int ranks, const Arrays& inputs, const Mesh& mesh,
-                           const WeightSource& weights = {}, CompileOptions options = {},
-                           const std::string& device = {}) {
+inline std::vector<Arrays> runsAsThreads(const Graph& g, int ranks,
+                                         const std::vector<Arrays>& inputs, const Mesh& mesh,
+                                         const WeightSource& weights = {},
+                                         CompileOptions options = {},
+                                         const std::string& device = {}) {
   options.pipeline.mesh = mesh;
   auto program = std::make_shared<const Program>(compile(g, options));
   EXPECT_EQ(program->allRanks(), ranks);
@@ -91,14 +105,19 @@ inline Arrays runAsThreads(const Graph& g, int ranks, const Arrays& inputs, cons
       bind(session);
       session.serve();
     });
-  Arrays out;
+  std::vector<Arrays> out;
   {
     Session session(program, {.device = device, .ranks = ends[0]});
     bind(session);
-    for (auto& [name, array] : session.run("forward", inputs)) out[name] = array.clone();
+    out = runEach(session, inputs);
   }
   for (std::thread& t : others) t.join();
   return out;
+}
+inline Arrays runAsThreads(const Graph& g, int ranks, const Arrays& inputs, const Mesh& mesh,
+                           const WeightSource& weights = {}, CompileOptions options = {},
+                           const std::string& device = {}) {
+  return runsAsThreads(g, ranks, {inputs}, mesh, weights, std::move(options), device)[0];
 }
 
 inline double apart(const Arrays& got, const Arrays& expected) {

@@ -6,6 +6,7 @@
 #include <future>
 #include <set>
 
+#include "runtime/container.h"
 #include "tests/golden/seed_models.h"
 #include "tests/unit/compiler/ranks_runs.h"
 
@@ -400,6 +401,8 @@ TEST(RankStages, AnArtifactHoldsAllStages) {
   EXPECT_EQ(read->allRanks(), 6);
   ASSERT_EQ(read->stages(), 3);
   EXPECT_EQ(read->digest(), program->digest());
+  // A build that knows no stages says so.
+  expectIn(Container::open(path).header(), "\"program_version\":6");
   for (size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(read->laterStages[i]->digest(), program->laterStages[i]->digest());
     EXPECT_EQ(read->laterStages[i]->blobs, program->laterStages[i]->blobs);

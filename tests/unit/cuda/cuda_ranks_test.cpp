@@ -83,6 +83,28 @@ TEST_P(CudaRanks, SharesOfRowsAreScatteredAndGathered) {
   EXPECT_LE(apart(run(m.g, in, {.ranks = 2, .splitRows = true}), runOnReference(m.g, in)), 1e-5);
 }
 
+// Of any number: some ranks have fewer, or padding alone.
+TEST_P(CudaRanks, SharesOfRowsThatDoNotDivideArePadded) {
+  for (const Dims& front : {Dims{}, Dims{2}}) {
+    Graph g;
+    Dims shape = front;
+    shape.push_back(g.dim("rows", 1, 64));
+    shape.push_back(16);
+    Tensor x = g.input("x", DType::F32, shape);
+    g.output("y", nn::RMSNorm(g, "norm", 16)(x + nn::SwiGLU(g, "mlp", 16, 24)(x)));
+    std::vector<Arrays> in;
+    for (int64_t rows : {1, 5, 8, 5}) {
+      Shape numbered = front.empty() ? Shape{rows, 16} : Shape{2, rows, 16};
+      in.push_back({{"x", numbers(DType::F32, numbered)}});
+    }
+    const std::vector<Arrays> whole =
+        runsAlone(compile(g, {.backend = "reference", .backendOptions = {.float64 = true}}), in);
+    const std::vector<Arrays> got =
+        runsAsThreads(g, 4, in, {.ranks = 4, .splitRows = true}, {}, {.backend = "cuda"}, "host");
+    for (size_t i = 0; i < in.size(); ++i) EXPECT_LE(apart(got[i], whole[i]), 1e-5) << i;
+  }
+}
+
 TEST_P(CudaRanks, PiecesAlongAnotherAxisAreExchanged) {
   for (auto [from, to] : {std::pair(0, 1), {1, 0}, {1, 2}}) {
     Graph g;
