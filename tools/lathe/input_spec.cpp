@@ -134,13 +134,16 @@ Array parseInputSpec(std::string_view spec, std::string_view name) {
   struct sysinfo machine{};
   sysinfo(&machine);
   const double memory = double(machine.totalram) * machine.mem_unit;
-  if (double(count) * double(sizeOf(*dtype)) > memory)
-    throw Error(
-        ErrorCode::OutOfMemory,
-        fmt::format("--input {}: {} needs {:.3g} bytes, the machine's memory has {:.3g}", name,
-                    describe(*dtype, shape), double(count) * double(sizeOf(*dtype)), memory));
+  const double bytes = double(count) * (isPacked(*dtype) ? 0.5 : double(sizeOf(*dtype)));
+  if (bytes > memory)
+    throw Error(ErrorCode::OutOfMemory,
+                fmt::format("--input {}: {} needs {:.3g} bytes, the machine's memory has {:.3g}",
+                            name, describe(*dtype, shape), bytes, memory));
   Array array(*dtype, shape);
-  if (values.size() == 1) {
+  if (isPacked(*dtype)) {  // two elements share a byte
+    for (int64_t i = 0; i < count; ++i)
+      store(array, i, values[values.size() == 1 ? 0 : size_t(i)], name);
+  } else if (values.size() == 1) {
     // One element is checked and rounded, the others are its copies.
     Array element(*dtype, {1});
     store(element, 0, values[0], name);
