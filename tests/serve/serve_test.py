@@ -3,9 +3,13 @@
 """Asks a server on 127.0.0.1 of many clients at once, some of them cut off, slow or hostile: every
 other answer is what `lathe generate` writes, and the server stops when it is asked to.
 
-Usage: serve_test.py LATHE MODEL [REQUESTS CLIENTS]; it stops by itself after ten minutes.
+    serve_test.py LATHE MODEL [REQUESTS CLIENTS] [--only NAME ...]
+
+It stops by itself after ten minutes.
 """
+import argparse
 import base64
+import functools
 import http.client
 import json
 import os
@@ -27,8 +31,7 @@ import request_fields
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "consumer"))
 import model_files  # noqa: E402
 
-LATHE, MODEL = sys.argv[1:3]
-REQUESTS, CLIENTS = (int(word) for word in (sys.argv[3:5] or ("120", "12")))
+OPTIONS = argparse.Namespace()  # the command line: lathe, model, requests, clients, only
 TOKENS = 24
 # At each of their steps the likeliest token is ahead by LEAD or more (`check_leads`): a batch of
 # another size may round logits in bf16 the other way, and what is a tie then is no wrong answer.
@@ -36,12 +39,11 @@ PROMPTS = ["He was not afraid of the deep water. He had a silver whistle", "The 
            "Tom was hot", "Lily was hot", "Anna had a red ball", "The sun had a red ball",
            "There they saw a young lamb that could not move. The lamb had a"]
 LEAD = 0.1  # of the logits; where this was measured 0.37 and more
-signal.alarm(600)
 
 
 class Server:
-    def __init__(self, *flags, env=None, model=MODEL):
-        self.process = subprocess.Popen([LATHE, "serve", model, "--port", "0", *flags],
+    def __init__(self, *flags, env=None, model=None):
+        self.process = subprocess.Popen([OPTIONS.lathe, "serve", model or OPTIONS.model, "--port", "0", *flags],
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                         env={**os.environ, **(env or {})})
         line = self.process.stdout.readline()
@@ -79,6 +81,11 @@ class Server:
         return {name: int(value) for name, value in
                 re.findall(r"^(lathe_\S+) (\d+)$", self.ask("GET", "/metrics")[2], re.M)}
 
+    def ended(self):
+        """How many texts ended how."""
+        m = self.metrics()
+        return {how: m['lathe_texts_ended_total{how="%s"}' % how] for how in ("finished", "cancelled", "failed")}
+
     def memory(self):
         with open(f"/proc/{self.process.pid}/status") as status:
             return int(re.search(r"VmRSS:\s+(\d+)", status.read())[1])
@@ -87,6 +94,12 @@ class Server:
         self.process.send_signal(signal.SIGTERM)
         assert self.process.wait(60) == 0, self.process.stderr.read()
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+
 
 def events(text):
     parts = [part[len("data: "):] for part in text.split("\n\n") if part]
@@ -94,11 +107,16 @@ def events(text):
     return [json.loads(part) for part in parts[:-1]]
 
 
+def model_name():
+    return os.path.basename(os.path.abspath(OPTIONS.model))
+
+
+@functools.cache
 def expected_texts():
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write("\n".join(PROMPTS) + "\n")
         file.flush()
-        done = subprocess.run([LATHE, "generate", MODEL, "--batch", file.name, "-n", str(TOKENS), "--json"],
+        done = subprocess.run([OPTIONS.lathe, "generate", OPTIONS.model, "--batch", file.name, "-n", str(TOKENS), "--json"],
                               capture_output=True, text=True, check=True)
     return {t["prompt"]: t["text"] for t in json.loads(done.stdout)["texts"]}
 
@@ -111,9 +129,10 @@ def check_leads(server):
             assert best - second >= LEAD, (prompt, top)
 
 
-def check_answers(server, expected):
+def check_answers(server):
+    expected = expected_texts()
     prompt = PROMPTS[0]
-    status, answer = server.complete(model=server_name, prompt=prompt, max_tokens=TOKENS, temperature=0, logprobs=2)
+    status, answer = server.complete(model=model_name(), prompt=prompt, max_tokens=TOKENS, temperature=0, logprobs=2)
     assert status == 200, answer
     choice = answer["choices"][0]
     assert choice["text"] == expected[prompt], (choice, expected[prompt])
@@ -141,7 +160,7 @@ def check_answers(server, expected):
     assert server.complete(**body)[1]["choices"][0]["text"] == expected[prompt]
     # Each penalty is its own.
     for name in ("presence", "frequency"):
-        command = [LATHE, "generate", MODEL, "-p", prompt, "-n", str(TOKENS), "--json", f"--{name}-penalty", "1.5"]
+        command = [OPTIONS.lathe, "generate", OPTIONS.model, "-p", prompt, "-n", str(TOKENS), "--json", f"--{name}-penalty", "1.5"]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         body = {"prompt": prompt, "max_tokens": TOKENS, "temperature": 0, f"{name}_penalty": 1.5}
         assert server.complete(**body)[1]["choices"][0]["text"] == json.loads(done.stdout)["text"], name
@@ -303,10 +322,11 @@ HOSTILE = [b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 20000 + b"\r\n", b"\0" * 5000, 
            b"Content-Length: -5\r\n\r\n", b"PUT / HTTP/9\r\n\r\n"]
 
 
-def soak(server, expected):
-    """REQUESTS from CLIENTS threads; a tenth of them is no good client."""
+def soak(server):
+    """So many requests from so many threads; a tenth of them is no good client."""
+    expected = expected_texts()
     problems, counts, lock = [], {"good": 0, "bad": 0}, threading.Lock()
-    todo = iter(range(REQUESTS))
+    todo = iter(range(OPTIONS.requests))
 
     def one(number):
         draw = random.Random(number)
@@ -352,7 +372,7 @@ def soak(server, expected):
                     problems.append((number, repr(e)))
 
     before, began = server.memory(), time.monotonic()
-    threads = [threading.Thread(target=client) for _ in range(CLIENTS)]
+    threads = [threading.Thread(target=client) for _ in range(OPTIONS.clients)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -365,19 +385,18 @@ def soak(server, expected):
             break
         time.sleep(0.1)
     assert m["lathe_texts_running"] + m["lathe_texts_waiting"] == 0, m
-    ended = sum(m['lathe_texts_ended_total{how="%s"}' % how] for how in ("finished", "cancelled", "failed"))
-    assert ended == m["lathe_texts_taken_total"], m
+    assert sum(server.ended().values()) == m["lathe_texts_taken_total"], m
     after = server.memory()
     assert after < before + 200_000, (before, after)
     print(f"serve: {counts['good']} answers as `lathe generate` writes them, {counts['bad']} bad clients, "
-          f"{CLIENTS} at once, {seconds:.1f} s; {before // 1024} MB before, {after // 1024} MB after")
+          f"{OPTIONS.clients} at once, {seconds:.1f} s; {before // 1024} MB before, {after // 1024} MB after")
 
 
-def check_blocks(expected):
+def check_blocks():
     """A cache in blocks that holds few texts at once: the same answers, and blocks that are counted."""
     server = Server("--slots", "8", "--cache-block", "4", "--cache-tokens", "400")
     try:
-        soak(server, expected)
+        soak(server)
         m = server.metrics()
         assert m["lathe_cache_blocks"] == 100 and m["lathe_cache_blocks_reserved"] == 0, m
         assert 0 < m["lathe_cache_blocks_used"] <= 100, m
@@ -406,7 +425,7 @@ def check_blocks(expected):
         assert "--cache-tokens: 2 texts of 64 tokens fill 128" in said, said
     finally:
         server.process.kill()
-    refused = subprocess.run([LATHE, "serve", MODEL, "--port", "0", "--cache-block", "0", "--cache-tokens", "400"],
+    refused = subprocess.run([OPTIONS.lathe, "serve", OPTIONS.model, "--port", "0", "--cache-block", "0", "--cache-tokens", "400"],
                              capture_output=True, text=True)
     assert refused.returncode == 2 and "--cache-tokens is of a cache in blocks" in refused.stderr, refused
 
@@ -440,12 +459,18 @@ def check_queue():
         assert refused and "as many texts waiting as the queue has free places" in refused[0]["error"]["message"], refused
         # The texts of a request come in together or not at all, and more than ever may wait are a mistake.
         answers.clear()
+        finished = server.ended()["finished"]
         threads = [threading.Thread(target=one, args=("four",), kwargs={"prompt": ["a"] * 4}) for _ in range(2)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         assert sorted(status for _, status, _, _ in answers) == [200, 429], answers
+        # Of the one that was refused no text goes on.
+        while (m := server.metrics())["lathe_texts_running"] + m["lathe_texts_waiting"] > 0:
+            time.sleep(0.01)
+        ended = server.ended()
+        assert ended["finished"] == finished + 4 and ended["cancelled"] > 0 == ended["failed"], (finished, ended)
         status, answer = server.complete(prompt=["a"] * 5, max_tokens=300)
         assert status == 400 and "expected at most 4 texts" in answer["error"]["message"], answer
         server.stop()
@@ -487,13 +512,13 @@ def check_chat():
     """The story model with a chat template: the route, its stream, `lathe chat` and the page."""
     with tempfile.TemporaryDirectory() as folder:
         for name in ("config.json", "model.safetensors", "tokenizer.json"):
-            os.symlink(os.path.abspath(os.path.join(MODEL, name)), os.path.join(folder, name))
+            os.symlink(os.path.abspath(os.path.join(OPTIONS.model, name)), os.path.join(folder, name))
         with open(os.path.join(folder, "tokenizer_config.json"), "w") as file:
             json.dump({"bos_token": "<|bos|>", "eos_token": "<|eos|>", "chat_template": CHAT_TEMPLATE}, file)
         messages = [{"role": "user", "content": "Once upon a time"}]
 
         def generated(list_of_messages):
-            return json.loads(subprocess.run([LATHE, "generate", folder, "--messages", "-", "-n", "20", "--json"],
+            return json.loads(subprocess.run([OPTIONS.lathe, "generate", folder, "--messages", "-", "-n", "20", "--json"],
                                              input=json.dumps(list_of_messages), capture_output=True, text=True,
                                              check=True).stdout)["text"]
 
@@ -529,7 +554,7 @@ def check_chat():
             server.stop()
         finally:
             server.process.kill()
-        talk = subprocess.run([LATHE, "chat", folder, "-n", "20", "-q"], input="Once upon a time\nAnd then?\n",
+        talk = subprocess.run([OPTIONS.lathe, "chat", folder, "-n", "20", "-q"], input="Once upon a time\nAnd then?\n",
                               capture_output=True, text=True, check=True).stdout
         second = generated([*messages, {"role": "assistant", "content": first},
                             {"role": "user", "content": "And then?"}])
@@ -539,7 +564,7 @@ def check_chat():
 def check_embeddings():
     """In both encodings, of every number of bytes beyond threes; of one text and of several."""
     def weights_of(config):
-        done = subprocess.run([LATHE, "inspect", str(config), "--json"], capture_output=True, text=True, check=True)
+        done = subprocess.run([OPTIONS.lathe, "inspect", str(config), "--json"], capture_output=True, text=True, check=True)
         return json.loads(done.stdout)["weights"]
 
     with tempfile.TemporaryDirectory() as top:
@@ -571,30 +596,46 @@ def check_embeddings():
                 server.process.kill()
 
 
-server_name = os.path.basename(os.path.abspath(MODEL))
-expected = expected_texts()
-server = Server("--slots", "8", "--cache-block", "0")
-try:
-    check_leads(server)
-    check_answers(server, expected)
-    check_counts(server)
-    check_connection(server)
-    if openai_checks.openai:
-        openai_checks.check_completions(server.port, server_name, PROMPTS[0], TOKENS, expected[PROMPTS[0]])
-    else:
-        print("serve: without the openai client; scripts/setup fetches it")
-    check_burst(server)
-    check_limits(server)
-    check_refusals(server)
-    request_fields.check_completions(server, server_name)
-    soak(server, expected)
-    server.stop()
-    check_blocks(expected)
-    check_queue()
-    check_stop()
-    check_key()
-    check_chat()
-    check_embeddings()
-finally:
-    server.process.kill()
-print("serve: as expected")
+def check_openai(server):
+    """What OpenAI's own client makes of it."""
+    if not openai_checks.openai:
+        return print("serve: without the openai client; scripts/setup fetches it")
+    openai_checks.check_completions(server.port, model_name(), PROMPTS[0], TOKENS, expected_texts()[PROMPTS[0]])
+
+
+def check_fields(server):
+    request_fields.check_completions(server, model_name())
+
+
+# Of one server, in this order, and of servers of their own.
+TOGETHER = [check_leads, check_answers, check_counts, check_connection, check_openai, check_burst, check_limits,
+            check_refusals, check_fields, soak]
+ALONE = [check_blocks, check_queue, check_stop, check_key, check_chat, check_embeddings]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("lathe")
+    parser.add_argument("model")
+    parser.add_argument("requests", type=int, nargs="?", default=120)
+    parser.add_argument("clients", type=int, nargs="?", default=12)
+    parser.add_argument("--only", nargs="+", metavar="NAME", choices=[test.__name__ for test in TOGETHER + ALONE],
+                        help="these tests alone, such as check_queue")
+    parser.parse_args(namespace=OPTIONS)
+    signal.alarm(600)
+
+    def wanted(tests):
+        return [test for test in tests if not OPTIONS.only or test.__name__ in OPTIONS.only]
+
+    if wanted(TOGETHER):
+        with Server("--slots", "8", "--cache-block", "0") as server:
+            for test in wanted(TOGETHER):
+                test(server)
+            server.stop()
+    for test in wanted(ALONE):
+        test()
+    print("serve: as expected")
+
+
+if __name__ == "__main__":
+    main()
