@@ -130,6 +130,49 @@ TEST(Diff, NamesAConstant) {
   EXPECT_THAT(d.entries.at(0).why, HasSubstr("attribute 'value'"));
 }
 
+// What differs, in words, where two ops are of one kind.
+TEST(Diff, SaysWhatDiffers) {
+  using Body = std::function<Tensor(const Tensor&, const Tensor&)>;
+  const Body sum = [](const Tensor& x, const Tensor&) { return reduceSum(x, {1}, true); },
+             flat = [](const Tensor& x, const Tensor&) { return reduceSum(x, {1}, false); },
+             rows = [](const Tensor& x, const Tensor&) { return reduceSum(x, {0}, true); },
+             less = [](const Tensor& x, const Tensor&) { return exp(x) - cos(x); },
+             more = [](const Tensor& x, const Tensor&) { return cos(x) - exp(x); },
+             two = [](const Tensor& x, const Tensor&) { return concat({x, x}, 0); },
+             three = [](const Tensor& x, const Tensor&) { return concat({x, x, x}, 0); },
+             input = [](const Tensor& x, const Tensor&) { return x; },
+             op = [](const Tensor& x, const Tensor&) { return cos(x); };
+  struct Row {
+    const Body &a, &b;
+    const char* why;
+  };
+  for (const Row& row :
+       {Row{sum, flat, "attribute 'keep_dims' is true in A and false in B"},
+        {sum, rows, "attribute 'axes' is array<i64: 1> in A and array<i64: 0> in B"},
+        {less, more, "the ops differ"},
+        {two, three, "the operands differ in number"},
+        {input, op, "an op and an input"},
+        {op, input, "an op and an input"}}) {
+    const GraphDiff d = diff(graphOf({}, row.a), graphOf({}, row.b), {.stage = "recorded"});
+    EXPECT_FALSE(d.equal);
+    EXPECT_EQ(d.entries.at(0).why, row.why);
+  }
+  Graph even, any;
+  for (auto [g, multiple] : {std::pair(&even, 2), {&any, 1}})
+    g->output("y", exp(g->input("x", DType::F32, {g->dim("n", 2, 64, multiple)})));
+  EXPECT_THAT(diff(even, any).notes,
+              ElementsAre("size 'n' is 2 to 64 in multiples of 2 in A, 2 to 64 in B"));
+  EXPECT_THAT(diff(any, even).notes,
+              ElementsAre("size 'n' is 2 to 64 in A, 2 to 64 in multiples of 2 in B"));
+  Graph fewer = graphOf({}, op), second = graphOf({}, op);
+  second.output("z", exp(second.input("u", DType::F32, {3})));
+  const GraphDiff d = diff(fewer, second);
+  EXPECT_EQ(d.entries.at(0).why, "output 'z' is in B only");
+  EXPECT_EQ(d.entries.at(0).a.op, "nothing");
+  EXPECT_EQ(d.entries.at(0).b.op, "lathe.exp");
+  EXPECT_THAT(d.entries.at(0).path, ElementsAre("output 'z'"));
+}
+
 TEST(Diff, ReportsATransposedWeightAsALayout) {
   Graph a = graphOf({}, linear);
   Graph b = graphOf({.weightShape = {8, 4}},
