@@ -199,6 +199,43 @@ TEST(WhyNot, PrefersTheLargerShareOfAPattern) {
     }
 }
 
+// A fusion that the mode forbids is told with the first mode that makes it, and only there; one of
+// the user's with the contract that it breaks.
+TEST(WhyNot, NamesTheModeThatWouldTakeIt) {
+  Graph g;
+  const Tensor p = fused::softmax(g.input("x", DType::F32, {4, 8}), 1);
+  g.output("y", argmax(p, 1));
+  WhyNotOptions options;
+  auto ofModes = [&] {
+    auto misses = whyNot(g, options);
+    std::erase_if(misses, [](const CompileRecord::Miss& m) { return m.by != "mode"; });
+    return misses;
+  };
+  EXPECT_TRUE(ofModes().empty());
+  options.compile.pipeline.mode = NumericsMode::Strict;
+  const auto misses = ofModes();
+  ASSERT_EQ(misses.size(), 1u);
+  EXPECT_EQ(misses[0].constraint, "mode");
+  EXPECT_EQ(misses[0].op, "");
+  EXPECT_EQ(misses[0].pattern, "argmax-softmax");
+  EXPECT_EQ(misses[0].reason,
+            "argmax-softmax: taken from mode relaxed on, as it weakens incoming-nan, "
+            "intermediate-rounding");
+
+  Graph own;
+  own.output("y", tanh(own.input("x", DType::F32, {4, 8})));
+  options.compile.pipeline.patterns = test::planted({test::addWrongTanh});
+  const auto refused = whyNot(own, options);
+  ASSERT_EQ(refused.size(), 1u);
+  EXPECT_EQ(refused[0].by, "pattern");
+  EXPECT_EQ(refused[0].constraint, "replacement");
+  EXPECT_EQ(refused[0].op, "lathe.tanh");
+  EXPECT_THAT(refused[0].reason,
+              HasSubstr("wrong-tanh: 1 of 1 ops, then strict mode keeps the contract "
+                        "'approximation': a value is the one that the graph defines, not one near "
+                        "it by a pattern's own word at why_not_test.cpp:"));
+}
+
 // --- locations
 
 TEST(CheckLocations, CountsEveryStageUpToTheCalls) {
