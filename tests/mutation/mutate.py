@@ -26,6 +26,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 sys.dont_write_bytecode = True
+import table_answers  # noqa: E402
 import table_backends  # noqa: E402
 import table_blind  # noqa: E402
 import table_compiler  # noqa: E402
@@ -53,7 +54,7 @@ MUTANTS = (table_compiler.MUTANTS + table_backends.MUTANTS + table_runtime.MUTAN
            table_fresh.MUTANTS + table_drawn.MUTANTS + table_grouped.MUTANTS +
            table_hub.MUTANTS + table_blind.MUTANTS + table_ranks.MUTANTS + table_python.MUTANTS +
            table_interior.MUTANTS + table_overlooked.MUTANTS +
-           table_rooms.MUTANTS)
+           table_rooms.MUTANTS + table_answers.MUTANTS)
 WANTED = 0.95
 PYTHON = os.environ.get("LATHE_PYTHON", "python3")
 LEAST = 70  # bugs in the tables
