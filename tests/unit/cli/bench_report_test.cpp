@@ -37,14 +37,14 @@ BenchReport measured() {
   return r;
 }
 
-// Two texts on two ranks, whose collectives were timed in one test alone.
+// Two texts on four ranks, whose collectives were timed in one test alone.
 BenchReport onRanks() {
   BenchReport r = measured();
   r.isa.clear();
   r.roofs.tried.clear();
   r.peakFlops = 0;
   r.batch = r.tests[0].batch = r.tests[1].batch = 2;
-  r.ranks = 2;
+  r.ranks = 4;
   r.device = {"device: two"};
   r.tests[0].collectives = {.calls = 6, .bytes = 3000, .seconds = 0.19};
   r.tests[1].collectives = {.calls = 40, .bytes = 1.5e6};
@@ -87,7 +87,7 @@ TEST(BenchReport, MarkdownOfSeveralTextsAndRanks) {
       "m.json: 1.23 M parameters, bf16, backend cpu, 4 threads, batch 2\n\n" + std::string(kHead) +
           "| prefill 100 | 800.0 | 400.0 to 1000.0 | 400 G | - | - | - |\n"
           "| decode 10 | 8.0 | 5.0 to 20.0 | 2 G | - | 20 GB | - |\n"
-          "\n| test of one of 2 ranks | processor time ms | collectives | sent | ms | share |\n"
+          "\n| test of one of 4 ranks | processor time ms | collectives | sent | ms | share |\n"
           "|---|--:|--:|--:|--:|--:|\n"
           "| prefill 100 | 2000.0 | 6 | 3 kB | 63.3 | 20.0 % |\n"
           "| decode 10 | 5000.0 | 40 | 1.5 MB | - | - |\n");
@@ -100,7 +100,8 @@ TEST(BenchReport, MarkdownOfAProfile) {
   r.roofs.tried[0] = {1, false, 3e9};
   r.profile = {{"prefill", "linear", "layers.*.mlp", 0.03, 12, 0.015},
                {"prefill", "region", "", 0.01, 4, 0},
-               {"decode", "attention", "layers.*.attn", 0, 5, 0.001}};
+               {"decode", "attention", "layers.*.attn", 0.06, 5, 0.001},
+               {"decode", "gather", "embed", 0, 5, 0.001}};
   EXPECT_EQ(printed([&] { printReport(r, "md"); }),
             "m.json: 1.23 M parameters, bf16, backend cpu (avx2), 4 threads\n\n"
             "matrix peak 2 TFLOP/s, read bandwidth 3 GB/s (1 streams per thread)\n\n" +
@@ -109,7 +110,8 @@ TEST(BenchReport, MarkdownOfAProfile) {
                 "|---|---|---|--:|--:|--:|--:|--:|\n"
                 "| prefill | linear | layers.*.mlp | 12 | 30.00 | 75.0 % | 15.00 | 50.0 % |\n"
                 "| prefill | region |  | 4 | 10.00 | 25.0 % | - | - |\n"
-                "| decode | attention | layers.*.attn | 5 | 0.00 | 0.0 % | - | - |\n");
+                "| decode | attention | layers.*.attn | 5 | 60.00 | 100.0 % | 1.00 | 1.7 % |\n"
+                "| decode | gather | embed | 5 | 0.00 | 0.0 % | - | - |\n");
 }
 
 TEST(BenchReport, Csv) {
@@ -121,8 +123,8 @@ TEST(BenchReport, Csv) {
             head + "prefill,100,4,bf16,400,200,500,4e+11,0.2,,,1,1,2,0,\n" +
                 "decode,10,4,bf16,4,2.5,10,2e+09,0.001,2e+10,0.4,1,1,5,0,\n");
   EXPECT_EQ(printed([] { printReport(onRanks(), "csv"); }),
-            head + "prefill,100,4,bf16,800,400,1000,4e+11,,,,2,2,2,3000,0.2\n" +
-                "decode,10,4,bf16,8,5,20,2e+09,,2e+10,,2,2,5,1.5e+06,\n");
+            head + "prefill,100,4,bf16,800,400,1000,4e+11,,,,2,4,2,3000,0.2\n" +
+                "decode,10,4,bf16,8,5,20,2e+09,,2e+10,,2,4,5,1.5e+06,\n");
 }
 
 TEST(BenchReport, Json) {
@@ -156,7 +158,7 @@ TEST(BenchReport, JsonOfRanks) {
        {"cpu_isa", "peak_flops_per_second", "read_bytes_per_second", "read_roofs", "profile"})
     EXPECT_FALSE(out.contains(key)) << key;
   EXPECT_EQ(out["batch"], 2);
-  EXPECT_EQ(out["ranks"], 2);
+  EXPECT_EQ(out["ranks"], 4);
   json first = out["tests"][0]["collectives"];
   EXPECT_NEAR(first["time_s"].get<double>(), 0.19 / 3, 1e-12) << "of one repetition";
   EXPECT_NEAR(first["share"].get<double>(), 0.2, 1e-12);
