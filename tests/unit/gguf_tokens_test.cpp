@@ -2,6 +2,9 @@
 // What GGUF's keys of tokens mean, as tokenizer.json.
 #include <gtest/gtest.h>
 
+#include "lathe/runtime/json_reader.h"
+#include "runtime/byte_level.h"
+#include "runtime/pre_tokenizer.h"
 #include "tests/unit/gguf_models.h"
 
 namespace lathe {
@@ -10,6 +13,7 @@ namespace {
 using nlohmann::json;
 using test::Counts;
 using test::expectError;
+using test::messageOf;
 using Model = test::GgufModel;
 using test::Strings;
 
@@ -106,6 +110,65 @@ TEST(GgufTokenizers, KindsOfWordsAreTakenApartAsTheirModelsDo) {
         .with(keys + "pre", std::string("mine"))
         .tokenizer();
   });
+}
+
+// Of every kind: how a text is cut, and what else follows from the name.
+TEST(GgufTokenizers, EveryKindOfWordsHasItsCutsAndFlags) {
+  const std::string text = "I'm HELLO's 12345 fooBar/\n x\u00e9\u00e9  !!";
+  using Words = std::vector<std::string>;
+  const Words llama3{"I",       "'m",  " HELLO",         "'s", " ",  "123", "45",
+                     " fooBar", "/\n", " x\u00e9\u00e9", " ",  " !!"},
+      qwen2{"I",       "'m",  " HELLO",         "'s", " ",  "1", "2", "3", "4", "5",
+            " fooBar", "/\n", " x\u00e9\u00e9", " ",  " !!"},
+      tekken{"I",   "'m",  " HELLO",         "'s", " ",  "1", "2", "3", "4", "5", " foo",
+             "Bar", "/\n", " x\u00e9\u00e9", " ",  " !!"},
+      gpt4o{"I'm", " HELLO's",       " ", "123", "45", " foo", "Bar",
+            "/\n", " x\u00e9\u00e9", " ", " !!"},
+      gpt2{"I", "'m", " HELLO", "'s", " 12345", " fooBar", "/", "\n", " x\u00e9\u00e9", " ", " !!"},
+      digits{"I", "'m", " HELLO",         "'s", " ",  "1", "2", "3", "4", "5", " fooBar",
+             "/", "\n", " x\u00e9\u00e9", " ",  " !!"};
+  const struct {
+    const char* name;
+    const Words& words;
+    bool composes, ignoresMerges, addsBegin;
+  } kinds[] = {{"gpt-2", gpt2, 0, 0, 0},    {"llama-bpe", llama3, 0, 1, 1},
+               {"llama3", llama3, 0, 1, 1}, {"llama-v3", llama3, 0, 1, 1},
+               {"dbrx", llama3, 0, 0, 0},   {"smaug-bpe", llama3, 0, 0, 0},
+               {"qwen2", qwen2, 1, 0, 0},   {"deepseek-r1-qwen", qwen2, 1, 0, 0},
+               {"smollm", digits, 0, 0, 0}, {"starcoder", digits, 0, 0, 0},
+               {"refact", digits, 0, 0, 0}, {"command-r", digits, 0, 0, 0},
+               {"tekken", tekken, 0, 1, 0}, {"gpt-4o", gpt4o, 0, 0, 0}};
+  const std::string keys = "tokenizer.ggml.";
+  std::string known;
+  for (const auto& kind : kinds) {
+    SCOPED_TRACE(kind.name);
+    known += (known.empty() ? "" : ", ") + std::string(kind.name);
+    Model model = sentencePieces();
+    model.with(keys + "model", std::string("gpt2")).with(keys + "pre", std::string(kind.name));
+    model.with(keys + "merges", Strings{"a b"});
+    const json tokenizer = model.tokenizer();
+    const std::string stage = tokenizer["pre_tokenizer"].dump();
+    const PreTokenizer cutter(JsonValue::parse(stage, "t.json"));
+    TextBudget budget(text.size());
+    Words words;
+    // ByteLevel spells a space and a byte of a character as characters of their own.
+    for (const std::string& word : cutter.split(text, true, budget)) words.push_back(word);
+    Words expected;
+    for (const std::string& word : kind.words) expected.push_back(spellBytes(word));
+    EXPECT_EQ(words, expected);
+    EXPECT_EQ(tokenizer["normalizer"],
+              kind.composes ? json::parse(R"({"type": "NFC"})") : json(nullptr));
+    EXPECT_EQ(tokenizer["model"]["ignore_merges"], kind.ignoresMerges);
+    EXPECT_EQ(tokenizer["post_processor"].is_object(), kind.addsBegin);
+    EXPECT_EQ(tokenizer["model"]["merges"], json::parse(R"(["a b"])"));
+    EXPECT_EQ(tokenizer["version"], "1.0");
+  }
+  Model other = sentencePieces();
+  other.with(keys + "model", std::string("gpt2")).with(keys + "pre", std::string("mine"));
+  other.with(keys + "merges", Strings{});
+  const std::string said = messageOf([&] { other.tokenizer(); });
+  EXPECT_EQ(said.substr(said.find("tokenizer.")),
+            "tokenizer.ggml.pre: expected one of " + known + ", got \"mine\"");
 }
 
 TEST(GgufTokenizers, NamesOfTokensAreTheirTexts) {

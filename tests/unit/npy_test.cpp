@@ -12,6 +12,7 @@ namespace lathe {
 namespace {
 
 using test::expectError;
+using test::messageOf;
 using test::TemporaryFolder;
 
 std::string npy(const std::string& dict, const std::string& data, int version = 1) {
@@ -24,6 +25,7 @@ std::string npy(const std::string& dict, const std::string& data, int version = 
 std::string header(const std::string& descr, const std::string& order, const std::string& shape) {
   return "{'descr': " + descr + ", 'fortran_order': " + order + ", 'shape': " + shape + ", }  \n";
 }
+const std::string kGood = header("'<f4'", "False", "(1,)");
 Array parse(const std::string& bytes) { return parseNpy(asBytes(bytes), "x.npy"); }
 
 TEST(Npy, ReadsWhatNumpyWrites) {
@@ -73,6 +75,84 @@ TEST(Npy, RefusesToWriteBf16) {
               [&] { saveNpy(folder / "a.npy", Array(DType::BF16, {1})); });
 }
 
+// Of every type the name in the file and the elements as they lie there.
+TEST(Npy, WritesTheseBytes) {
+  const std::pair<DType, std::string> types[] = {
+      {DType::F16, "<f2"}, {DType::F32, "<f4"}, {DType::F64, "<f8"},
+      {DType::I8, "|i1"},  {DType::I16, "<i2"}, {DType::I32, "<i4"},
+      {DType::I64, "<i8"}, {DType::U8, "|u1"},  {DType::Bool, "|b1"}};
+  TemporaryFolder folder;
+  for (const auto& [dtype, name] : types)
+    for (const auto& [shape, dims] :
+         {std::pair<Shape, std::string>{{}, ""}, {{2}, "2,"}, {{2, 1}, "2, 1"}}) {
+      SCOPED_TRACE(name + " " + dims);
+      Array a(dtype, shape);
+      for (int64_t i = 0; i < a.size(); ++i) a.set(i, 1);
+      saveNpy(folder / "a.npy", a);
+      std::string dict =
+          "{'descr': '" + name + "', 'fortran_order': False, 'shape': (" + dims + "), }";
+      while ((10 + dict.size() + 1) % 64) dict += ' ';
+      dict += '\n';
+      EXPECT_EQ(test::readFile(folder / "a.npy"),
+                npy(dict, std::string(static_cast<const char*>(a.data()), a.bytes())));
+    }
+}
+
+TEST(Npy, LimitsHoldThemselves) {
+  std::string dims;
+  for (int i = 0; i < 64; ++i) dims += "1,";
+  EXPECT_EQ(parse(npy(header("'|u1'", "False", "(" + dims + ")"), "\7")).shape(), Shape(64, 1));
+  auto refusal = [](const std::string& bytes) { return messageOf([&] { parse(bytes); }); };
+  const std::string h = "x.npy: .npy header: ";
+  EXPECT_EQ(refusal(npy(header("'|u1'", "False", "(" + dims + "1)"), "\7")),
+            h + "more than 64 dims");
+  EXPECT_EQ(refusal(npy(header("'|u1'", "False", "(9223372036854775808,)"), "")),
+            h + "a dim in 'shape' is above 2^63 - 1");
+  EXPECT_EQ(refusal(npy(header("'|u1'", "False", "(9223372036854775807, 0)"), "")), "");
+  EXPECT_EQ(refusal(npy(header("'|u1'", "False", "(9223372036854775807, 3)"), "")),
+            "x.npy: the product of the dims of 'shape' overflows");
+  EXPECT_EQ(refusal(npy(header("'<f4'", "False", "(2, 3)"), "1234")),
+            "x.npy: expected 24 bytes of data for f32[2, 3], got 4");
+  for (int version : {0, 4})
+    EXPECT_EQ(refusal(npy("{}", "", version)),
+              "x.npy: .npy version " + std::to_string(version) + ".0, expected 1.0, 2.0 or 3.0");
+  std::string minor = npy(kGood, "1234");
+  minor[7] = 1;
+  EXPECT_EQ(refusal(minor), "x.npy: .npy version 1.1, expected 1.0, 2.0 or 3.0");
+  EXPECT_EQ(refusal(std::string("\x93NUMPY\1\0\3\0{}", 12)),
+            "x.npy: .npy header length 3 is past the end of a file of 12 bytes");
+  EXPECT_EQ(refusal(std::string("\x93NUMPY\1\0\2", 9)),
+            "x.npy: a .npy file cut off within its version and header length");
+  // The length is little-endian: 0x0102 bytes.
+  std::string dict = header("'|u1'", "False", "(1,)");
+  dict.resize(0x102, ' ');
+  EXPECT_EQ(parse(npy(dict, "\5")).at(0), 5);
+  EXPECT_EQ(parse(npy(dict, "\5", 2)).at(0), 5);
+}
+
+TEST(Npy, HeadersMayBeSpelledAsPythonDoes) {
+  EXPECT_EQ(
+      parse(npy("{\"shape\":\t(2 ,\n1),\r'descr':\"|u1\", 'fortran_order':True}", "\7\x8")).shape(),
+      (Shape{2, 1}));
+  auto refusal = [](const std::string& dict) { return messageOf([&] { parse(npy(dict, "")); }); };
+  const std::string h = "x.npy: .npy header: ";
+  EXPECT_EQ(refusal("[]"), h + "expected '{', got \"[]\"");
+  EXPECT_EQ(refusal("{'shape' (1,)}"), h + "expected ':', got \"(1,)}\"");
+  EXPECT_EQ(refusal("{shape: (1,)}"), h + "expected a string, got \"shape: (1,)}\"");
+  EXPECT_EQ(refusal("{'shape': (1,) 'descr': '<f4'}"), h + "expected ',' or '}'");
+  EXPECT_EQ(refusal("{'shape': 1}"), h + "expected '(', got \"1}\"");
+  EXPECT_EQ(refusal("{'shape': (1, 2 3)}"), h + "expected ',' in 'shape'");
+  EXPECT_EQ(refusal("{'fortran_order': Truth}"), h + "expected True or False for 'fortran_order'");
+  EXPECT_EQ(refusal(header("'|V1'", "False", "(1,)")),
+            h + "element type \"|V1\", expected f2, f4, f8, i1, i2, i4, i8, u1 or b1; convert with "
+                "array.astype()");
+  EXPECT_EQ(refusal(header("'>i2'", "False", "(1,)")),
+            h + "big-endian element type \">i2\"; save with "
+                "array.astype(array.dtype.newbyteorder('<'))");
+  EXPECT_EQ(messageOf([] { saveNpy("a.npy", Array()); }),
+            "a.npy: expected values to save, got an undefined Array");
+}
+
 struct BadFile {
   const char* name;
   std::string bytes;
@@ -88,7 +168,6 @@ TEST_P(BadNpy, IsRefusedWithItsReason) {
 }
 
 constexpr ErrorCode kFile = ErrorCode::InvalidFile, kUnsupported = ErrorCode::Unsupported;
-const std::string kGood = header("'<f4'", "False", "(1,)");
 const BadFile kBad[] = {
     {"Empty", "", kFile, "not a .npy file"},
     {"Zip", "PK\3\4 not npy", kFile, "not a .npy file"},

@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 
 #include <gtest/gtest.h>
 
@@ -18,6 +20,7 @@ namespace lathe {
 namespace {
 
 using test::expectError;
+using test::messageOf;
 using test::TemporaryFolder;
 
 constexpr ErrorCode kFile = ErrorCode::InvalidFile;
@@ -307,6 +310,147 @@ TEST(Safetensors, RefusesToSaveReservedOrUndefined) {
   expectError(ErrorCode::InvalidArgument, "expected valid UTF-8",
               [&] { saveSafetensors(folder / "a", {{"\xff", Array(DType::F32, {1})}}); });
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+//===--- number for number ------------------------------------------------------------------===//
+
+// The dtypes of the format, https://github.com/huggingface/safetensors, with their sizes in bits.
+TEST(Safetensors, KnowsTheDtypesOfTheFormat) {
+  const struct {
+    const char* name;
+    size_t bits;
+    std::optional<DType> dtype;
+  } dtypes[] = {{"BOOL", 8, DType::Bool},  {"U8", 8, DType::U8},      {"I8", 8, DType::I8},
+                {"I16", 16, DType::I16},   {"I32", 32, DType::I32},   {"I64", 64, DType::I64},
+                {"F16", 16, DType::F16},   {"BF16", 16, DType::BF16}, {"F32", 32, DType::F32},
+                {"F64", 64, DType::F64},   {"U16", 16, std::nullopt}, {"U32", 32, std::nullopt},
+                {"U64", 64, std::nullopt}, {"C64", 64, std::nullopt}, {"F8_E5M2", 8, {}},
+                {"F8_E4M3", 8, {}},        {"F8_E4M3FNUZ", 8, {}},    {"F8_E8M0", 8, {}},
+                {"F6_E2M3", 6, {}},        {"F6_E3M2", 6, {}},        {"F4", 4, {}}};
+  for (const auto& d : dtypes) {
+    SCOPED_TRACE(d.name);
+    const size_t bytes = d.bits;  // of eight elements
+    const std::string quoted = '"' + std::string(d.name) + '"';
+    const SafetensorsHeader h =
+        parse(file(tensor(quoted, "[2,4]", "[0," + std::to_string(bytes) + "]"), bytes));
+    EXPECT_EQ(h.tensors[0].name, "t");
+    EXPECT_EQ(h.tensors[0].dtypeName, d.name);
+    EXPECT_EQ(h.tensors[0].dtype, d.dtype);
+    EXPECT_EQ(h.tensors[0].shape, (Shape{2, 4}));
+    EXPECT_EQ(h.tensors[0].bytes, bytes);
+    EXPECT_EQ(h.tensors[0].offset, h.dataStart);
+    if (d.dtype) EXPECT_EQ(sizeOf(*d.dtype) * 8, d.bits);
+  }
+}
+
+TEST(Safetensors, LimitsHoldThemselves) {
+  std::string dims = "1";
+  for (int i = 1; i < 64; ++i) dims += ",1";
+  EXPECT_EQ(parse(file(tensor("\"U8\"", "[" + dims + "]", "[0,1]"), 1)).tensors[0].shape.size(),
+            64u);
+  auto refusal = [](const std::string& bytes) { return messageOf([&] { parse(bytes); }); };
+  EXPECT_EQ(refusal(file(tensor("\"U8\"", "[" + dims + ",1]", "[0,1]"), 1)),
+            "x.safetensors: t.shape: expected at most 64 dims, got 65");
+  EXPECT_EQ(refusal(withLength(100'000'000, "{}")),
+            "x.safetensors: header length 100000000 is past the end of a file of 10 bytes; was the "
+            "download cut short?");
+  EXPECT_EQ(refusal(withLength(100'000'001, "{}")),
+            "x.safetensors: header length 100000001 is above the format's limit of 100000000; is "
+            "this a safetensors file?");
+  EXPECT_EQ(
+      refusal(withLength(3, "{}")),
+      "x.safetensors: header length 3 is past the end of a file of 10 bytes; was the download "
+      "cut short?");
+  EXPECT_EQ(parse(withLength(2, "{}")).dataStart, 10u);
+  // Two elements of four bits fill a byte, three do not.
+  EXPECT_EQ(parse(file(tensor("\"F4\"", "[2]", "[0,1]"), 1)).tensors[0].bytes, 1u);
+  EXPECT_EQ(refusal(file(tensor("\"F4\"", "[3]", "[0,1]"), 1)),
+            "x.safetensors: t.shape: 3 elements of F4 do not fill whole bytes: 12 bits");
+  EXPECT_EQ(refusal(file(tensor("\"F6_E2M3\"", "[2]", "[0,1]"), 1)),
+            "x.safetensors: t.shape: 2 elements of F6_E2M3 do not fill whole bytes: 12 bits");
+}
+
+TEST(Safetensors, RefusesInWholeSentences) {
+  auto refusal = [](const std::string& bytes) { return messageOf([&] { parse(bytes); }); };
+  auto of = [&](const std::string& dtype, const std::string& shape, const std::string& offsets,
+                size_t bytes) { return refusal(file(tensor(dtype, shape, offsets), bytes)); };
+  const std::string at = "x.safetensors: t.data_offsets: ";
+  EXPECT_EQ(of(kF32, "[2,3]", "[0,4]", 4),
+            at + "F32 of shape [2, 3] needs 24 bytes, the offsets span 4");
+  EXPECT_EQ(of(kF32, "[1]", "[2,6]", 5), at + "end 6 is past the 5 bytes of data in the file");
+  EXPECT_EQ(of(kF32, "[1]", "[4,3]", 8), at + "begin 4 is after end 3");
+  EXPECT_EQ(of(kF32, "[1]", "[0,4,8]", 8), at + "expected [begin, end], got 3 elements");
+  EXPECT_EQ(of(kF32, "[1]", "\"04\"", 8), at + "expected [begin, end], got \"04\"");
+  EXPECT_EQ(of("\"F99\"", "[1]", "[0,4]", 4), "x.safetensors: t.dtype: unknown dtype \"F99\"");
+  EXPECT_EQ(refusal(file(R"({"t":{"dtype":"U8","shape":[1],"data_offsets":[0,1],"x":1}})", 1)),
+            "x.safetensors: t: unknown field \"x\", expected dtype, shape and data_offsets");
+  auto two = [&](const char* first, const char* second, size_t bytes) {
+    return refusal(file(std::string(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":)") + first +
+                            R"(},"b":{"dtype":"U8","shape":[4],"data_offsets":)" + second + "}}",
+                        bytes));
+  };
+  EXPECT_EQ(two("[0,4]", "[3,7]", 7),
+            "x.safetensors: tensors \"a\" and \"b\" overlap: the second starts at byte 3 of the "
+            "data, the first ends at 4");
+  EXPECT_EQ(
+      two("[6,10]", "[0,4]", 10),
+      "x.safetensors: a hole of 2 bytes before tensor \"a\": it starts at byte 6 of the data, "
+      "expected 4");
+  EXPECT_EQ(two("[0,4]", "[4,8]", 11),
+            "x.safetensors: 3 bytes after the last tensor, expected the file to end there");
+}
+
+// The bytes of a whole file: the widest elements first, then by name, data behind spaces that fill
+// up the header.
+TEST(Safetensors, WritesTheseBytes) {
+  TemporaryFolder folder;
+  Array half(DType::F16, {1}), byte(DType::U8, {3});
+  half.set(0, 1.5);
+  for (int64_t i = 0; i < 3; ++i) byte.set(i, double(i + 1));
+  saveSafetensors(folder / "a",
+                  {{"b", byte},
+                   {"a", byte},
+                   {"h", half},
+                   {"w", Array::fromInts(std::vector<int64_t>{258}, {1, 1})}},
+                  {{"two", "2"}, {"one", "1"}});
+  std::string text =
+      R"({"__metadata__":{"one":"1","two":"2"},"w":{"dtype":"I64","shape":[1,1],"data_offsets":[0,8]},)"
+      R"("h":{"dtype":"F16","shape":[1],"data_offsets":[8,10]},)"
+      R"("a":{"dtype":"U8","shape":[3],"data_offsets":[10,13]},)"
+      R"("b":{"dtype":"U8","shape":[3],"data_offsets":[13,16]}})";
+  while ((text.size() + 8) % 64) text += ' ';
+  EXPECT_EQ(test::readFile(folder / "a"),
+            withLength(text.size(), text) + std::string("\2\1\0\0\0\0\0\0\0\x3e\1\2\3\1\2\3", 16));
+  const SafetensorsFile f = SafetensorsFile::open(folder / "a");
+  EXPECT_EQ(f.path(), folder / "a");
+  EXPECT_EQ(f.find("c"), nullptr);
+  ASSERT_NE(f.find("h"), nullptr);
+  EXPECT_EQ(f.find("h")->offset, f.headerBytes() + 8);
+  EXPECT_EQ(f.bytes("h").size(), 2u);
+  EXPECT_EQ(messageOf([&] { f.bytes("c"); }), folder / "a" + ": no tensor named \"c\"");
+}
+
+TEST(Safetensors, PiecesAreHeldAgainstTheTensor) {
+  TemporaryFolder folder;
+  saveSafetensors(folder / "a",
+                  {{"x", Array::fromFloats(std::vector<float>{0, 1, 2, 3, 4, 5}, {2, 3})}});
+  const SafetensorsFile f = SafetensorsFile::open(folder / "a");
+  const Array column = f.piece("x", {.axis = 1, .begin = 1, .size = 2});
+  EXPECT_EQ(column.shape(), (Shape{2, 2}));
+  for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(column.at(i), (std::array{1, 2, 4, 5}[size_t(i)]));
+  EXPECT_EQ(messageOf([&] { f.piece("x", {.axis = 1, .begin = 2, .size = 2}); }),
+            folder / "a" + ": tensor \"x\" [2, 3] has no elements 2 to 4 of 1 groups along axis 1");
+  EXPECT_EQ(messageOf([&] { f.bytesOfPiece("x", {.axis = 0, .begin = 0, .size = 1}); }),
+            folder / "a" + ": tensor \"x\" of F32 has not one byte an element");
+}
+
+TEST(Safetensors, OtherDtypesAreNamedWhereTheyAreRead) {
+  TemporaryFolder folder;
+  const std::string path = folder.write("a", file(tensor("\"U16\"", "[2]", "[0,4]"), 4));
+  EXPECT_EQ(messageOf([&] { SafetensorsFile::open(path).array("t"); }),
+            path +
+                ": tensor \"t\" has dtype U16, expected BOOL, U8, I8, I16, I32, I64, F16, BF16, "
+                "F32 or F64; convert it first");
 }
 
 }  // namespace

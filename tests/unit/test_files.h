@@ -62,4 +62,15 @@ void expectError(ErrorCode code, std::string_view text, Action&& action) {
   ADD_FAILURE() << "expected an error with: " << text;
 }
 
+/// The whole message of the lathe::Error that `action` throws; empty where it throws none.
+template <class Action>
+std::string messageOf(Action&& action) {
+  try {
+    action();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
 }  // namespace lathe::test
