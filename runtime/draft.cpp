@@ -14,11 +14,13 @@ NgramDrafter::NgramDrafter(int64_t longest) : longest_(longest) {
                 "NgramDrafter: expected from 1 to 8 tokens, got " + std::to_string(longest));
 }
 
-// Equal hashes of other tokens only make a worse guess.
+// Equal hashes of other tokens only make a worse guess. No id is as large as what a length begins
+// with: an id that cancelled it would make ends of all lengths one.
 uint64_t NgramDrafter::hashOfLast(int64_t length) const {
-  uint64_t hash = uint64_t(length);
+  constexpr uint64_t kMix = 0x9e3779b97f4a7c15u;
+  uint64_t hash = uint64_t(length) * kMix;
   for (size_t i = text_.size() - size_t(length); i < text_.size(); ++i)
-    hash = (hash ^ uint64_t(uint32_t(text_[i]))) * 0x9e3779b97f4a7c15u + 1;
+    hash = (hash ^ uint64_t(uint32_t(text_[i]))) * kMix + 1;
   return hash;
 }
 
