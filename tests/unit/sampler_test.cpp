@@ -4,6 +4,9 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -288,6 +291,83 @@ TEST(Sampler, RefusesBadLogits) {
     expectError(ErrorCode::Numeric, "2 logits, all of them -inf", sample({-kInf, -kInf}));
     expectError(ErrorCode::Numeric, "no token to choose from: 0 logits", sample({}));
   }
+}
+
+// Penalties and shares as numbers: what is drawn from, in its order.
+TEST(Sampler, PenaltiesAreTheseNumbers) {
+  Sampler sampler(
+      {.temperature = 1, .repetitionPenalty = 2, .presencePenalty = 0.5, .frequencyPenalty = 0.25});
+  sampler.notePrompt(std::vector<int>{1});
+  sampler.accept(0);
+  sampler.accept(0);
+  sampler.accept(9);  // none of the model's
+  // 4 / 2 - 0.5 - 2 x 0.25, -2 x 2 without what is for generated ones, and 1.
+  const std::vector<float> logits{4, -2, 1};
+  const std::span<const Choice> all = sampler.distribution(logits);
+  ASSERT_EQ(all.size(), 3u);
+  const double sum = 2 + std::exp(-5.0);
+  const std::pair<int64_t, double> expected[] = {
+      {0, 1 / sum}, {2, 1 / sum}, {1, std::exp(-5.0) / sum}};
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(all[i].id, expected[i].first);
+    EXPECT_NEAR(all[i].probability, expected[i].second, 1e-12);
+  }
+  EXPECT_EQ(logits, (std::vector<float>{4, -2, 1})) << "the caller's";
+}
+
+TEST(Sampler, ExclusionsOfOtherVocabulariesAreNone) {
+  std::vector<float> logits{1, 2, 3, 4};
+  // Behind what is seen of it lies the last one.
+  exclude(std::vector<int64_t>{-1, 1, 3, 4}, std::span(logits).first(3));
+  EXPECT_EQ(logits, (std::vector<float>{1, -kInf, 3, 4}));
+}
+
+// Certain decisions take no number from the sequence.
+TEST(Sampler, DecisionsDrawOnlyWhereTheyAreOpen) {
+  Sampler some({.temperature = 1, .seed = 5}), other({.temperature = 1, .seed = 5});
+  EXPECT_TRUE(some.decide(1));
+  EXPECT_TRUE(some.decide(1.5));
+  EXPECT_FALSE(some.decide(0));
+  EXPECT_FALSE(some.decide(-1));
+  const std::vector<Choice> choices{{3, 0.5}, {4, 0.25}, {5, 0.25}};
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(some.draw(choices), other.draw(choices));
+  int taken = 0;
+  for (int i = 0; i < 4000; ++i) taken += some.decide(0.25);
+  EXPECT_NEAR(taken / 4000.0, 0.25, 0.03);
+}
+
+// The draw as a number: of weights 1, 2 and 1 that of four quarters of which it falls into.
+TEST(Sampler, DrawsFallWhereTheNumberSays) {
+  Sampler sampler({.temperature = 1, .seed = 11});
+  RandomGenerator random(11);
+  const std::vector<Choice> choices{{7, 1}, {8, 2}, {9, 1}};
+  for (int i = 0; i < 200; ++i) {
+    const double target = random.uniform() * 4;
+    EXPECT_EQ(sampler.draw(choices), target < 1 ? 7 : target < 3 ? 8 : 9) << target;
+  }
+}
+
+TEST(Sampler, MinPKeepsWhatIsExactlyItsShare) {
+  const std::vector<float> logits{0, -0.5f, -1};
+  Sampler sampler({.temperature = 1, .minP = std::exp(-0.5)});
+  EXPECT_EQ(sampler.distribution(logits).size(), 2u);
+  EXPECT_EQ(drawn({.temperature = 1, .minP = std::exp(-0.5)}, logits), (std::set<int64_t>{0, 1}));
+}
+
+TEST(Sampler, LogProbabilitiesStandInTheirOrder) {
+  const std::vector<float> logits{1, 3, 3, -kInf, 2};
+  const std::vector<Choice> all = likeliestLogProbabilities(logits, 5);
+  ASSERT_EQ(all.size(), 5u);
+  const int64_t ids[] = {1, 2, 4, 0, 3};
+  const double sum = std::log(2 * std::exp(0.0) + std::exp(-1.0) + std::exp(-2.0));
+  const double expected[] = {-sum, -sum, -1 - sum, -2 - sum, -double(kInf)};
+  for (size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(all[i].id, ids[i]);
+    if (i < 4) EXPECT_NEAR(all[i].probability, expected[i], 1e-12);
+  }
+  EXPECT_EQ(all[4].probability, -double(kInf));
+  expectError(ErrorCode::Numeric, "expected finite logits for log-probabilities",
+              [] { logProbability(std::vector<float>{0, kNan}, 0); });
 }
 
 }  // namespace

@@ -204,6 +204,35 @@ TEST(BatchEngine, APromptDoesNotHoldUpRunningTexts) {
   EXPECT_THAT(ended.order, ElementsAre(1, 0));
 }
 
+TEST(BatchEngine, CountsWhatItDid) {
+  EngineOfFake e(3);
+  Ended ended;
+  for (int name = 0; name < 2; ++name)
+    e.engine.submit(
+        {.prompt = {name, 1, 2}, .options = {.newTokens = 4 - name}, .onEnd = ended.at(name)});
+  auto expect = [&](std::vector<int64_t> counts) {
+    const BatchEngineCounts c = e.engine.counts();
+    EXPECT_EQ((std::vector<int64_t>{c.taken, c.refused, c.finished, c.cancelled, c.failed,
+                                    c.promptTokens, c.reusedTokens, c.generatedTokens, c.steps,
+                                    c.stepTexts, c.waiting, c.running, c.slots}),
+              counts);
+  };
+  expect({2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 3});
+  e.engine.step();  // both prompts, and a token more of each
+  expect({2, 0, 0, 0, 0, 6, 0, 0, 1, 2, 0, 2, 3});
+  e.engine.step();
+  expect({2, 0, 1, 0, 0, 6, 0, 3, 2, 4, 0, 1, 3});
+  e.engine.step();
+  expect({2, 0, 2, 0, 0, 6, 0, 7, 3, 5, 0, 0, 3});
+  EXPECT_FALSE(e.engine.step());
+  EXPECT_EQ(ended.ends[0].promptTokens, 3);
+  EXPECT_EQ(ended.ends[0].reusedTokens, 0);
+  // A text of one token takes no step.
+  e.engine.submit({.prompt = {5, 5, 5}, .options = {.newTokens = 1}, .onEnd = ended.at(2)});
+  e.finish();
+  expect({3, 0, 3, 0, 0, 9, 0, 8, 3, 5, 0, 0, 3});
+}
+
 TEST(BatchEngine, ShortPromptsAreReadTogetherAsLongAsThereIsTime) {
   for (auto [chunk, atOnce] : {std::pair<int64_t, int64_t>{64, 3}, {16, 2}, {4, 1}}) {
     EngineOfFake e(3, {.chunkWhileRunning = chunk});

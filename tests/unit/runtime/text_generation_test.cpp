@@ -294,6 +294,38 @@ TEST(GreedySteps, ChooseCountsAndBoundsAreChecked) {
               [&] { write.generator.choose(7, 1); });
 }
 
+TEST(GreedySteps, AreOfTheStatesThatTheyChooseIn) {
+  auto refusal = [](auto change) {
+    Program program = fakeProgram({.greedy = true});
+    change(program);
+    Session session(std::move(program));
+    return test::messageOf([&] { Generator generator(session, {kFakeVocab, 256}); });
+  };
+  const std::string entry = "entry point 'greedy' cannot generate text: ";
+  EXPECT_EQ(refusal([](Program&) {}), "");
+  auto state = [](Program& p, const char* name) -> TensorInfo& {
+    return *std::ranges::find(p.states, name, &TensorInfo::name);
+  };
+  // A state that the entry point does not take, one of another dtype, too few steps.
+  EXPECT_EQ(refusal([&](Program& p) { state(p, GreedyStates::kIds).dtype = DType::I32; }),
+            entry + "expected the state next_ids of integers in 64 bits");
+  EXPECT_EQ(
+      refusal([&](Program& p) { state(p, GreedyStates::kPositions).shape.push_back(DimExpr(1)); }),
+      entry + "expected the state next_positions of integers in 64 bits");
+  EXPECT_EQ(refusal([&](Program& p) { state(p, GreedyStates::kChosen).shape[0] = DimExpr(8); }),
+            entry + "expected the state chosen_ids of integers in 64 bits, [16, batch]");
+  EXPECT_EQ(refusal([&](Program& p) {
+              p.entries.back().statesIn.erase(p.entries.back().statesIn.begin());
+            }),
+            entry + "expected the state next_ids of integers in 64 bits");
+  EXPECT_EQ(refusal([&](Program& p) {
+              EntryPoint& greedy = p.entries.back();
+              greedy.slots.push_back({SlotKind::Argument, DType::I64, {DimExpr(1)}, 0, -1});
+              greedy.inputs = {{"x", int(greedy.slots.size()) - 1}};
+            }),
+            entry + "expected neither inputs nor outputs");
+}
+
 TEST(TextGeneration, DraftsNeedAProgramThatVerifies) {
   Writer write({.seed = 5, .verify = false});
   NgramDrafter drafter;
