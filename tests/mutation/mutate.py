@@ -37,6 +37,7 @@ import table_grouped  # noqa: E402
 import table_hub  # noqa: E402
 import table_imports  # noqa: E402
 import table_interior  # noqa: E402
+import table_numbers  # noqa: E402
 import table_overlooked  # noqa: E402
 import table_python  # noqa: E402
 import table_ranks  # noqa: E402
@@ -53,7 +54,7 @@ MUTANTS = (table_compiler.MUTANTS + table_backends.MUTANTS + table_runtime.MUTAN
            table_surface.MUTANTS + table_imports.MUTANTS + table_unseen.MUTANTS +
            table_fresh.MUTANTS + table_drawn.MUTANTS + table_grouped.MUTANTS +
            table_hub.MUTANTS + table_blind.MUTANTS + table_ranks.MUTANTS + table_python.MUTANTS +
-           table_interior.MUTANTS + table_overlooked.MUTANTS +
+           table_interior.MUTANTS + table_overlooked.MUTANTS + table_numbers.MUTANTS +
            table_rooms.MUTANTS + table_answers.MUTANTS)
 WANTED = 0.95
 PYTHON = os.environ.get("LATHE_PYTHON", "python3")

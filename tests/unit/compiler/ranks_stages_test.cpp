@@ -257,6 +257,19 @@ TEST(RankStages, StagesAreEvenInBytesOfWeights) {
   EXPECT_LE(double(most), 1.5 * double(least)) << bytes[0] << " " << bytes[1] << " " << bytes[2];
 }
 
+// Two numbers cross behind the first layer, which would leave all others to the second stage.
+TEST(RankStages, ANarrowPlaceIsNoBorderWhereStagesWouldBeUneven) {
+  Graph g;
+  Tensor y = g.input("x", DType::F32, {4, 64});
+  y = tanh(nn::Linear(g, "narrow", 64, 2)(y));
+  y = tanh(nn::Linear(g, "wide", 2, 64)(y));
+  for (int i = 0; i < 4; ++i) y = tanh(nn::Linear(g, "layer." + std::to_string(i), 64, 64)(y));
+  g.output("y", y);
+  auto program = programOf(g, {.stages = 2});
+  EXPECT_GE(program->weights.size(), 4u);
+  EXPECT_GE(program->laterStages[0]->weights.size(), 4u);
+}
+
 // The evenest cut would lie between the first and the last op that read it.
 TEST(RankStages, AStateIsInOneStage) {
   Graph g;

@@ -118,6 +118,8 @@ TEST(SlotChoices, OfRowsTakeWhatHoldsMostOfThePrompt) {
   EXPECT_EQ(choice.choose(prompt, std::vector<int64_t>{1, 2}, -1), 0) << "15 are not";
   EXPECT_EQ(choice.choose(prompt, std::vector<int64_t>{1, 2}, 0), 3);
   EXPECT_EQ(choice.choose(prompt, std::vector<int64_t>{0, 1, 2}, 3), -1);
+  HeldSlots few({{}, numbers(15)});
+  EXPECT_EQ(SlotChoice(few).choose(prompt, {}, -1), 0) << "fifteen are as good as none";
   // Nothing is held: near those that run, then the one that has rested longest.
   HeldSlots empty(std::vector<Ids>(6));
   SlotChoice rest(empty);
@@ -143,6 +145,13 @@ TEST(SlotChoices, OfBlocksLoseLeast) {
   EXPECT_EQ(choice.choose(prompt, std::vector<int64_t>{1, 2, 3}, -1), 4);
   choice.noteUse(4);
   EXPECT_EQ(choice.choose(prompt, std::vector<int64_t>{1, 2, 3}, -1), 0);
+}
+
+TEST(SlotChoices, OfEmptyBlocksRestLongest) {
+  HeldSlots slots(std::vector<Ids>(2), 4);
+  SlotChoice choice(slots);
+  choice.noteUse(0);
+  EXPECT_EQ(choice.choose(numbers(40), {}, -1), 1);
 }
 
 TEST(SlotChoices, BeginningsAreCopiedWhereTheyAreLongerBySixteen) {
