@@ -323,5 +323,19 @@ TEST(GenerationConfigFields, OfToolsAreNoSettings) {
       generation(R"("b": 0, "c": [], "d": {}, "f": false, "g": null)").ignoredFields.empty());
 }
 
+TEST(GenerationConfigFields, TokensThatNeverComeMayBeTheFirst) {
+  const GenerationConfig c = generation(R"("suppress_tokens": [-1, 0, 3], "bad_words_ids": [[0]])");
+  EXPECT_EQ(c.excludedIds, (std::vector<int64_t>{0, 3, 0}));
+  EXPECT_EQ(messageOf([] { parseGenerationConfig("[]", "g.json"); }),
+            "g.json: expected an object, got an array");
+  test::TemporaryFolder folder;
+  EXPECT_EQ(loadGenerationConfig(folder.path()).topK, std::nullopt) << "no file, no defaults";
+  const std::string file = folder.write("generation_config.json", R"({"top_k": 7})");
+  EXPECT_EQ(loadGenerationConfig(folder.path()).topK, 7);
+  EXPECT_EQ(loadGenerationConfig(file).topK, 7);
+  EXPECT_EQ(messageOf([&] { loadGenerationConfig(folder / "none.json"); }),
+            folder / "none.json" + ": cannot open: No such file or directory");
+}
+
 }  // namespace
 }  // namespace lathe

@@ -3,6 +3,7 @@
 // stages that do not belong together.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -201,6 +202,59 @@ TEST(ProgramPieces, LieInTheirWeights) {
             at + ".parts: expected an integer from 1 to 1048576, got 0");
   EXPECT_EQ(saved({"all", 0, 2, 0, 1, 5}),
             at + ".groups: expected an integer from 1 to 1099511627776, got 0");
+}
+
+// Rules of slots and tables, in whole sentences.
+TEST(ProgramTables, AreRefusedInWholeSentences) {
+  TemporaryFolder folder;
+  auto saved = [&](const Change& change) {
+    Program p = whole();
+    change(p);
+    p.save(folder / "p.lathe");
+    const std::string said = messageOf([&] { Program::open(folder / "p.lathe"); });
+    return said.substr(std::min(said.size(), (folder / "p.lathe: ").size()));
+  };
+  EXPECT_EQ(saved([](Program& p) { p.derived.push_back(p.derived[0]); }),
+            "derived[1].name: a second \"packed\"");
+  EXPECT_EQ(saved([](Program& p) { p.entries[0].slots[3].dtype = DType::F32; }),
+            "entries[0].slots[3]: f32[rows, 4] for item 0, which is f16[rows, 4]");
+  EXPECT_EQ(saved([](Program& p) { p.load->slots[0].shape[0] = DimExpr(7); }),
+            "load.slots[0]: f32[7] for item 1, which is f32[6]");
+  EXPECT_EQ(saved([](Program& p) { p.load->slots[0].index = 2; }),
+            "load.slots[0].index: refers to item 2 of 2");
+  EXPECT_EQ(saved([](Program& p) { p.entries[0].slots[2].kind = SlotKind::Argument; }),
+            "entries[0].slots[2].alias: expected a buffer of the arena where memory is shared");
+  EXPECT_EQ(saved([](Program& p) { p.entries[0].slots[2].alias = 4; }),
+            "entries[0]: slot 2 has no owner");
+  EXPECT_EQ(saved([](Program& p) { p.entries[0].slots[2].alias = 3; }),
+            "entries[0].slots[1].index: item 0 is in another slot");
+  // As many steps to the owner as there are slots.
+  EXPECT_EQ(saved([](Program& p) {
+              auto& slots = p.entries[0].slots;
+              slots.push_back({SlotKind::Arena, DType::F32, slots[0].shape, 0, 2});
+              slots.push_back({SlotKind::Arena, DType::F32, slots[0].shape, 0, 4});
+            }),
+            "");
+  // What no program writes.
+  auto withHeader = [&](const std::string& from, const std::string& to) {
+    whole().save(folder / "p.lathe");
+    const Container read = Container::open(folder / "p.lathe");
+    std::string header(read.header());
+    header.replace(header.find(from), from.size(), to);
+    ContainerWriter writer;
+    writer.setHeader(header);
+    for (const std::string& name : read.sections()) writer.addSection(name, read.section(name));
+    writer.save(folder / "q.lathe");
+    const std::string said = messageOf([&] { Program::open(folder / "q.lathe"); });
+    return said.substr(std::min(said.size(), (folder / "q.lathe: ").size()));
+  };
+  EXPECT_EQ(withHeader("\"bf16\"", "\"f17\""), "weights[0].dtype: expected a dtype, got \"f17\"");
+  EXPECT_EQ(withHeader("\"4*rows\"", "\"4*\""),
+            "entries[0].slots[1].shape[0]: expected a size expression, got \"4*\"");
+  EXPECT_EQ(withHeader("\"ranks\":2", "\"ranks\":0"),
+            "ranks: expected an integer from 1 to 1048576, got 0");
+  EXPECT_EQ(withHeader("\"shape\":[3]", "\"shape\":[4]"),
+            "constants[0]: its section holds 24 bytes");
 }
 
 TEST(ProgramStages, BelongTogether) {
