@@ -72,12 +72,12 @@ const bool registered = [] {
   return true;
 }();
 
-Program program(int64_t chunk = 64) {
+Program program(int64_t chunk = 64, bool positionsFirst = false, int64_t cacheStep = 1) {
   Program p;
   p.backend = "listing";
   const DimExpr batch = DimExpr::symbol("batch"), seq = DimExpr::symbol("seq"),
                 cache = DimExpr::symbol("cache");
-  p.symbols = {{"batch", 1, 4, 1}, {"seq", 1, chunk, 1}, {"cache", 1, 128, 1}};
+  p.symbols = {{"batch", 1, 4, 1}, {"seq", 1, chunk, 1}, {"cache", 1, 128, cacheStep}};
   p.states = {{"k", DType::F32, {batch, cache}}};
   for (const char* name : {"decode", "prefill"}) {
     EntryPoint e;
@@ -88,6 +88,10 @@ Program program(int64_t chunk = 64) {
                {SlotKind::State, DType::F32, {batch, cache}, 0, -1},
                {SlotKind::Result, DType::F32, {batch, DimExpr(kVocab)}, 0, -1}};
     e.inputs = {{"input_ids", 0}, {"positions", 1}};
+    if (positionsFirst) {
+      std::swap(e.inputs[0], e.inputs[1]);
+      std::swap(e.slots[0].index, e.slots[1].index);
+    }
     e.outputs = {{"logits", 3}};
     e.statesIn = e.statesOut = {{"k", 2}};
     e.calls = {{"list", "", "{}", {0, 1, 2}, {3}, "test"}};
@@ -129,6 +133,29 @@ TEST(BatchCalls, PromptsOfOtherLengthsEndWithADecode) {
             (Lines{"prefill [1 2 3; 5 5 5; 6 7 8] at 0 0 0", "decode [4; 5; 8] at 3 0 2"}));
   generator.next(Ids{1, 2, 3});
   EXPECT_EQ(taken(), (Lines{"decode [1; 2; 3] at 4 1 3"}));
+}
+
+TEST(BatchCalls, InputsMayStandInEitherOrder) {
+  Session session(program(64, true));
+  BatchGenerator generator(session, {kVocab, 128});
+  generator.reserve(2, 10);
+  generator.prefill(std::vector<Ids>{{1, 2, 3}, {4}});
+  generator.next(Ids{5, 6});
+  EXPECT_EQ(taken(),
+            (Lines{"prefill [1 2; 4 4] at 0 0", "decode [3; 4] at 2 0", "decode [5; 6] at 3 1"}));
+  const auto slots = contiguousSlots(session, {kVocab, 128}, 2, 20);
+  slots->prefill(1, Ids{7, 8});
+  slots->next(std::vector<int64_t>{1}, Ids{1});
+  EXPECT_EQ(taken(), (Lines{"prefill [7 8] at 0", "decode [1] at 2"}));
+}
+
+TEST(BatchCalls, RoomIsAMultipleOfTheProgramsStep) {
+  Session session(program(64, false, 48));
+  BatchGenerator generator(session, {kVocab, 128});
+  generator.reserve(1, 49);
+  EXPECT_EQ(messageOf([&] { generator.prefill(std::vector<Ids>{Ids(97, 1)}); }),
+            "row 0: 97 tokens at position 0 end past the 96 positions that were reserved");
+  EXPECT_EQ(messageOf([&] { generator.reserve(1, 97); }), "expected at most 96 positions, got 97");
 }
 
 TEST(BatchCalls, LongPromptsRunInChunks) {
