@@ -3,6 +3,8 @@
 // numbers agree with the reference, in float64 unless the op rounds in between.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "lathe/lathe.h"
 #include "tests/conformance/cases_build.h"
 #include "tests/conformance/tolerance.h"
@@ -251,6 +253,29 @@ TEST(CpuKernels, SlicesOfAMergedProjectionAreReadInPlace) {
                      return fused::glu(lastSlice(t[0], 0, 200), lastSlice(t[0], 200, 200));
                    })},
                   "region", "glu");
+  }
+}
+
+// The exponential may be written over its operand only if no view of that memory is read later.
+TEST(CpuKernels, AnOperandWhoseViewIsReadLaterIsNotOverwritten) {
+  for (const char* backend : {"reference", "cpu"}) {
+    Graph g;
+    const Tensor a = matmul(g.input("x", f32, {4, 6}), g.input("w", f32, {6, 6}));
+    const Tensor raised = exp(a);
+    g.output("y", matmul(reshape(a, {6, 4}), raised));
+    Session session(compile(g, {.backend = backend}));
+    Array x(f32, {4, 6}), w(f32, {6, 6});
+    for (int64_t i = 0; i < x.size(); ++i) x.set(i, double(i % 7 - 3) / 8);
+    for (int64_t i = 0; i < w.size(); ++i) w.set(i, double(i % 5 - 2) / 4);
+    const Array y = session.run("forward", {{"x", x}, {"w", w}}).at("y");
+    double product[24] = {};
+    for (int i = 0; i < 24; ++i)
+      for (int k = 0; k < 6; ++k) product[i] += x.at(i / 6 * 6 + k) * w.at(k * 6 + i % 6);
+    for (int i = 0; i < 36; ++i) {
+      double want = 0;
+      for (int k = 0; k < 4; ++k) want += product[i / 6 * 4 + k] * std::exp(product[k * 6 + i % 6]);
+      EXPECT_NEAR(y.at(i), want, 1e-5) << backend << " " << i;
+    }
   }
 }
 

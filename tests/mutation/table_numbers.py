@@ -3,6 +3,11 @@
 from mutant import Mutant
 
 MUTANTS = [
+    Mutant("backends/view-of-the-dead", "backends/common/program_builder.cpp",
+           "    for (Value shared : storage[own])\n      for (Operation* u : shared.getUsers())",
+           "      for (Operation* u : v.getUsers())",
+           "an op writes over its operand although a view of it is read later",
+           ("cpu_kernels_test:*ViewIsReadLater*",)),
     Mutant("batch/decode-entry", "runtime/batch_generator.cpp",
            "  decodeEntry_ = decode.index;\n", "",
            "steps of a batch run the entry point that stands first",
