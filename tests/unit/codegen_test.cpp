@@ -33,6 +33,18 @@ TEST(Codegen, RefusesCallsThatNoProcessWouldResolve) {
             "op that needs them out of fusion regions");
 }
 
+// LLVM makes one call of the two.
+TEST(Codegen, TakesASineAndACosineOfOneNumber) {
+  for (const char* type : {"f32", "f64"}) {
+    const std::string t = type;
+    EXPECT_EQ(messageOf("llvm.func @f(%x: " + t + ", %to: !llvm.ptr) { %s = math.sin %x : " + t +
+                        " %c = math.cos %x : " + t + " %y = arith.mulf %s, %c : " + t +
+                        " llvm.store %y, %to : " + t + ", !llvm.ptr llvm.return }"),
+              "no error")
+        << t;
+  }
+}
+
 TEST(Codegen, ReportsWhatDoesNotLower) {
   std::string message = messageOf(R"(llvm.func @f() {
     %0 = arith.constant dense<0.0> : tensor<2xf32>

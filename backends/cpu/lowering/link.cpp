@@ -26,8 +26,9 @@ void findStrangeSymbols(const std::string& object, Linked& out) {
   static const llvm::StringSet<> known{
       "memset", "memcpy", "memmove", "exp", "tanh", "erf", "log", "logf", "sin", "sinf", "cos",
       "cosf", "pow", "powf", "fmod", "fmodf",
-      // What LLVM makes of powers with a constant base, and of square roots of whole numbers.
-      "exp2", "exp2f", "exp10", "exp10f", "ldexp", "ldexpf", "sqrt", "sqrtf"};
+      // What LLVM makes of a sine and a cosine of one number, of powers with a constant base, and
+      // of square roots of whole numbers.
+      "sincos", "sincosf", "exp2", "exp2f", "exp10", "exp10f", "ldexp", "ldexpf", "sqrt", "sqrtf"};
   auto buffer = llvm::MemoryBuffer::getMemBuffer(object, "kernels", false);
   auto file = llvm::object::ObjectFile::createObjectFile(*buffer);
   if (!file) {
