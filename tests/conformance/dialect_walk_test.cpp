@@ -27,10 +27,11 @@ std::string readText(const std::filesystem::path& path) {
 // Made by passes and backends, or declarations: users record them through other calls or never.
 bool isStructural(const std::string& op) {
   static const std::set<std::string> ops{
-      "lathe.region",     "lathe.yield",      "lathe.kernel",         "lathe.pack",
-      "lathe.dim",        "lathe.state",      "lathe.mesh",           "lathe.shard_weights",
-      "lathe.all_reduce", "lathe.all_gather", "lathe.reduce_scatter", "lathe.all_slice",
-      "lathe.all_to_all", "lathe.shard",      "lathe.send",           "lathe.receive"};
+      "lathe.region",        "lathe.yield",      "lathe.kernel",     "lathe.pack",
+      "lathe.dim",           "lathe.dim_part",   "lathe.state",      "lathe.mesh",
+      "lathe.shard_weights", "lathe.all_reduce", "lathe.all_gather", "lathe.reduce_scatter",
+      "lathe.all_slice",     "lathe.all_to_all", "lathe.shard",      "lathe.send",
+      "lathe.receive"};
   return ops.count(op);
 }
 

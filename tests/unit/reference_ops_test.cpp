@@ -513,7 +513,7 @@ TEST(Reference, EveryOpOfTheDialectHasACase) {
     // Declarations compute nothing; kernels belong to a backend; a yield ends every region case;
     // collectives and messages are between several ranks, and what is said of these is taken away
     // before.
-    if (!op.starts_with("lathe.") || op.starts_with("lathe.all_") || op == "lathe.dim" ||
+    if (!op.starts_with("lathe.") || op.starts_with("lathe.all_") || op.starts_with("lathe.dim") ||
         op == "lathe.state" || op == "lathe.kernel" || op == "lathe.yield" ||
         op == "lathe.reduce_scatter" || op == "lathe.send" || op == "lathe.receive" ||
         op == "lathe.mesh" || op.starts_with("lathe.shard"))
