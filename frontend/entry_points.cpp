@@ -83,6 +83,11 @@ class Checker {
     if (state.getType() != type)
       bad("state '" + symbol.getValue().str() + "' is " + shortType(state.getType()) + ", got " +
           shortType(type));
+    for (StringAttr size : dimsOf(cast<RankedTensorType>(type)))
+      for (const std::string& name : exprOf(size).symbols())
+        if (module_.lookupSymbol<DimPartOp>(name))
+          bad("state '" + symbol.getValue().str() + "' has the size '" + name +
+              "', which every run sets anew; give it sizes of lathe.dim alone");
     if (!taken.emplace(symbol.getValue().str(), type).second)
       bad("state '" + symbol.getValue().str() + "' is taken twice");
   }

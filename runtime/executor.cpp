@@ -195,6 +195,14 @@ void Executor::bind(std::span<const Array> inputs, const SymbolValues& fixed,
 
 std::string Executor::symbolsWithoutValue(size_t input, const SymbolValues& fixed) const {
   std::string text;
+  // A size that a run sets itself stands for the symbols that it is of.
+  std::vector<std::string> names;
+  for (const DimExpr& d : entry_.slots[size_t(entry_.inputs[input].slot)].shape)
+    for (const std::string& name : d.symbols()) {
+      const auto part = std::ranges::find(program_.sizeParts, name, &SizePart::name);
+      const auto of = part == program_.sizeParts.end() ? std::vector{name} : part->of.symbols();
+      names.insert(names.end(), of.begin(), of.end());
+    }
   std::set<std::string> told;
   auto isGiven = [&](const std::string& name) {
     const DimExpr dim = DimExpr::symbol(name);
@@ -203,12 +211,11 @@ std::string Executor::symbolsWithoutValue(size_t input, const SymbolValues& fixe
         if (d == dim) return true;
     return fixed.contains(name);
   };
-  for (const DimExpr& d : entry_.slots[size_t(entry_.inputs[input].slot)].shape)
-    for (const std::string& name : d.symbols())
-      if (!isGiven(name) && told.insert(name).second)
-        text += "; '" + name + "' has no value, because no dim of an input is '" + name +
-                "' alone, and stands at " + std::to_string(symbols_.at(name)) +
-                ": give it by Session::setSymbol, or --symbol " + name + "=N of `lathe run`";
+  for (const std::string& name : names)
+    if (!isGiven(name) && told.insert(name).second)
+      text += "; '" + name + "' has no value, because no dim of an input is '" + name +
+              "' alone, and stands at " + std::to_string(symbols_.at(name)) +
+              ": give it by Session::setSymbol, or --symbol " + name + "=N of `lathe run`";
   return text;
 }
 

@@ -249,8 +249,7 @@ static void readProgram(Program& p, const JsonValue& h, const Container& contain
   });
   if (auto parts = h.find("size_parts"))
     p.sizeParts = listFrom<SizePart>(*parts, [](const JsonValue& s) {
-      return SizePart{s.at("name").asString(), dimFrom(s.at("of")),
-                      s.at("parts").asInt(1, kMostRanks)};
+      return SizePart{s.at("name").asString(), dimFrom(s.at("of")), s.at("parts").asInt(1)};
     });
   JsonValue constants = h.at("constants");
   for (size_t i = 0; i < constants.size(); ++i) {

@@ -155,6 +155,14 @@ std::vector<BadInput> rows() {
            "lathe.state @cache : tensor<2xf32>\n"
            "func.func @forward(%x: tensor<2xf32> {lathe.state = @cache}) -> tensor<2xf32> {\n"
            "  return %x : tensor<2xf32>\n}");
+  compiled(all, "state_of_a_part",
+           {"state 'cache' has the size 'part', which every run sets anew; give it sizes of "
+            "lathe.dim alone"},
+           "lathe.dim @rows 1 to 8\nlathe.dim_part @part of <rows> parts 2\n"
+           "lathe.state @cache : tensor<?xf32, #lathe.dims<part>>\n"
+           "func.func @forward(%x: tensor<?xf32, #lathe.dims<part>> {lathe.state = @cache}) -> "
+           "(tensor<?xf32, #lathe.dims<part>> {lathe.state = @cache}) {\n"
+           "  return %x : tensor<?xf32, #lathe.dims<part>>\n}");
   compiled(all, "state_that_is_no_symbol", {"lathe.state names no state of the module"},
            "func.func @forward(%x: tensor<2xf32> {lathe.state = \"cache\"}) -> tensor<2xf32> {\n"
            "  return %x : tensor<2xf32>\n}");

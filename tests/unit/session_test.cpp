@@ -336,6 +336,22 @@ TEST_P(SessionTest, SettingASymbolKeepsStatesOfOtherSizes) {
   EXPECT_EQ(s.state("source").at(2), floats({3}).at(2));
 }
 
+TEST_P(SessionTest, ASizeThatRunsSetIsGivenByTheSymbolsThatItIsOf) {
+  Session s = open(Graph::parse(R"(lathe.dim @rows 1 to 9
+lathe.dim_part @part of <rows> parts 2
+func.func @forward(%x: tensor<?xf32, #lathe.dims<2*part>> {lathe.name = "x"})
+    -> (tensor<?xf32, #lathe.dims<2*part>> {lathe.name = "y"}) {
+  %y = lathe.neg %x : tensor<?xf32, #lathe.dims<2*part>>
+  return %y : tensor<?xf32, #lathe.dims<2*part>>
+})"));
+  expectError(kInvalid,
+              "'rows' has no value, because no dim of an input is 'rows' alone, and stands at 1: "
+              "give it by Session::setSymbol, or --symbol rows=N of `lathe run`",
+              [&] { s.run("forward", {{"x", floats({4})}}); });
+  s.setSymbol("rows", 3);
+  EXPECT_EQ(s.run("forward", {{"x", floats({4})}}).at("y").size(), 4);
+}
+
 TEST_P(SessionTest, ASymbolThatNoInputGivesAloneIsNamedAndCanBeSet) {
   Graph g;
   const Dim past = g.dim("past", 1, 8), seq = g.dim("seq", 1, 8);
