@@ -127,8 +127,8 @@ std::set<std::string> unreadWeights(const Program& program) {
   std::set<std::string> names;
   auto it = program.metadata.find(kUnreadWeights);
   if (it == program.metadata.end()) return names;
-  const JsonValue list = JsonValue::parse(it->second, kUnreadWeights);
-  for (size_t i = 0; i < list.size(); ++i) names.insert(list.at(i).asString());
+  for (const JsonValue& name : JsonValue::parse(it->second, kUnreadWeights).elements())
+    names.insert(name.asString());
   return names;
 }
 

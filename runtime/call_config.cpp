@@ -8,14 +8,13 @@ void readValue(const JsonValue& json, int64_t& value) { value = json.asInt(); }
 void readValue(const JsonValue& json, double& value) { value = json.asDouble(); }
 
 void readValue(const JsonValue& json, std::vector<int64_t>& value) {
-  for (size_t i = 0; i < json.size(); ++i) value.push_back(json.at(i).asInt());
+  for (const JsonValue& item : json.elements()) value.push_back(item.asInt());
 }
 
 void readValue(const JsonValue& json, ViewTerms& value) {
-  for (size_t i = 0; i < json.size(); ++i) {
-    const std::string& text = json.at(i).asString();
-    auto term = DimExpr::parse(text);
-    if (!term) throw json.at(i).error("expected a size of a view, got " + json.at(i).show());
+  for (const JsonValue& item : json.elements()) {
+    auto term = DimExpr::parse(item.asString());
+    if (!term) throw item.error("expected a size of a view, got " + item.show());
     value.push_back(*term);
   }
   if (value.size() % 2 == 0)
@@ -24,7 +23,7 @@ void readValue(const JsonValue& json, ViewTerms& value) {
 }
 
 void readValue(const JsonValue& json, std::vector<ViewTerms>& value) {
-  for (size_t i = 0; i < json.size(); ++i) readValue(json.at(i), value.emplace_back());
+  for (const JsonValue& item : json.elements()) readValue(item, value.emplace_back());
 }
 
 }  // namespace lathe

@@ -241,6 +241,15 @@ size_t JsonValue::size() const {
   throw wrongKind("an array or an object");
 }
 
+std::vector<JsonValue> JsonValue::elements() const {
+  auto* array = std::get_if<NodeArray>(&node_->value);
+  if (!array) throw wrongKind("an array");
+  std::vector<JsonValue> all;
+  all.reserve((*array)->size());
+  for (const JsonNode& node : **array) all.push_back({document_, &node});
+  return all;
+}
+
 JsonValue JsonValue::at(size_t i) const {
   auto* array = std::get_if<NodeArray>(&node_->value);
   if (!array) throw wrongKind("an array");

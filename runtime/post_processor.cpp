@@ -28,8 +28,7 @@ std::vector<PostProcessor::Piece> PostProcessor::readPieces(const JsonValue& lis
                                                             int texts) const {
   std::vector<Piece> pieces;
   int seen[2] = {0, 0};
-  for (size_t i = 0; i < list.size(); ++i) {
-    const JsonValue item = list.at(i);
+  for (const JsonValue& item : list.elements()) {
     const auto sequence = item.find("Sequence");
     const JsonValue piece = sequence ? *sequence : item.at("SpecialToken");
     const std::string& name = piece.at("id").asString();
@@ -69,8 +68,7 @@ void PostProcessor::add(const JsonValue& json) {
   const std::string& type = json.at("type").asString();
   if (type == "ByteLevel") return;
   if (type == "Sequence") {
-    JsonValue list = json.at("processors");
-    for (size_t i = 0; i < list.size(); ++i) add(list.at(i));
+    for (const JsonValue& item : json.at("processors").elements()) add(item);
     return;
   }
   const bool isRoberta = type == "RobertaProcessing";

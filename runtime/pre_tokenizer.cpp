@@ -106,8 +106,7 @@ void PreTokenizer::add(const JsonValue& json) {
   };
   if (type == "Sequence") {
     refuseUnknownKeys(json, {"type", "pretokenizers"});
-    JsonValue list = json.at("pretokenizers");
-    for (size_t i = 0; i < list.size(); ++i) add(list.at(i));
+    for (const JsonValue& item : json.at("pretokenizers").elements()) add(item);
   } else if (type == "ByteLevel") {
     // trim_offsets concerns character offsets, which are not computed here.
     refuseUnknownKeys(json, {"type", "add_prefix_space", "trim_offsets", "use_regex"});

@@ -79,13 +79,7 @@ DType dtypeFrom(const JsonValue& v) {
   if (!dtype) throw v.error("expected a dtype, got " + v.show());
   return *dtype;
 }
-template <class T, class Read>
-std::vector<T> listFrom(const JsonValue& v, Read read) {
-  std::vector<T> items;
-  for (size_t i = 0; i < v.size(); ++i) items.push_back(read(v.at(i)));
-  return items;
-}
-SymbolicShape shapeFrom(const JsonValue& v) { return listFrom<DimExpr>(v, dimFrom); }
+SymbolicShape shapeFrom(const JsonValue& v) { return listFrom(v, dimFrom); }
 WeightPiece pieceFrom(const JsonValue& v, const SymbolicShape& shape) {
   constexpr int64_t most = int64_t(1) << 40;
   WeightPiece p{v.at("weight").asString(),       v.at("axis").asInt(0, int64_t(shape.size()) - 1),
@@ -108,7 +102,7 @@ TensorInfo tensorFrom(const JsonValue& v) {
 EntryPoint entryFrom(const JsonValue& v) {
   EntryPoint e;
   e.name = v.at("name").asString();
-  e.slots = listFrom<Slot>(v.at("slots"), [&](const JsonValue& s) {
+  e.slots = listFrom(v.at("slots"), [&](const JsonValue& s) {
     return Slot{SlotKind(s.at("kind").asInt(0, 5)), dtypeFrom(s.at("dtype")),
                 shapeFrom(s.at("shape")), int(s.at("index").asInt(0, 1 << 30)),
                 int(s.at("alias").asInt(-1, 1 << 30))};
@@ -123,7 +117,7 @@ EntryPoint entryFrom(const JsonValue& v) {
   }
   auto slot = [&](const JsonValue& s) { return int(s.asInt(0, count - 1)); };
   auto ports = [&](const char* key) {
-    return listFrom<Port>(v.at(key), [&](const JsonValue& p) {
+    return listFrom(v.at(key), [&](const JsonValue& p) {
       return Port{p.at("name").asString(), slot(p.at("slot"))};
     });
   };
@@ -131,13 +125,10 @@ EntryPoint entryFrom(const JsonValue& v) {
   e.outputs = ports("outputs");
   e.statesIn = ports("states_in");
   e.statesOut = ports("states_out");
-  e.calls = listFrom<Call>(v.at("calls"), [&](const JsonValue& c) {
-    return Call{c.at("kind").asString(),
-                c.at("callee").asString(),
-                c.at("config").asString(),
-                listFrom<int>(c.at("operands"), slot),
-                listFrom<int>(c.at("results"), slot),
-                c.at("origin").asString()};
+  e.calls = listFrom(v.at("calls"), [&](const JsonValue& c) {
+    return Call{c.at("kind").asString(),         c.at("callee").asString(),
+                c.at("config").asString(),       listFrom(c.at("operands"), slot),
+                listFrom(c.at("results"), slot), c.at("origin").asString()};
   });
   return e;
 }
@@ -240,29 +231,27 @@ static void readProgram(Program& p, const JsonValue& h, const Container& contain
                         const std::string& prefix, const std::string& path) {
   p.backend = h.at("backend").asString();
   p.ranks = h.at("ranks").asInt(1, kMostRanks);
-  p.weights = listFrom<TensorInfo>(h.at("weights"), tensorFrom);
-  p.derived = listFrom<TensorInfo>(h.at("derived"), tensorFrom);
-  p.states = listFrom<TensorInfo>(h.at("states"), tensorFrom);
-  p.symbols = listFrom<SymbolInfo>(h.at("symbols"), [](const JsonValue& s) {
+  p.weights = listFrom(h.at("weights"), tensorFrom);
+  p.derived = listFrom(h.at("derived"), tensorFrom);
+  p.states = listFrom(h.at("states"), tensorFrom);
+  p.symbols = listFrom(h.at("symbols"), [](const JsonValue& s) {
     return SymbolInfo{s.at("name").asString(), s.at("lo").asInt(0), s.at("hi").asInt(0),
                       s.at("multiple").asInt(1)};
   });
   if (auto parts = h.find("size_parts"))
-    p.sizeParts = listFrom<SizePart>(*parts, [](const JsonValue& s) {
+    p.sizeParts = listFrom(*parts, [](const JsonValue& s) {
       return SizePart{s.at("name").asString(), dimFrom(s.at("of")), s.at("parts").asInt(1)};
     });
-  JsonValue constants = h.at("constants");
-  for (size_t i = 0; i < constants.size(); ++i) {
-    JsonValue c = constants.at(i);
-    Shape shape = listFrom<int64_t>(c.at("shape"), [](const JsonValue& d) { return d.asInt(0); });
-    auto bytes = container.section(prefix + "constant." + std::to_string(i));
+  for (const JsonValue& c : h.at("constants").elements()) {
+    Shape shape = listFrom(c.at("shape"), [](const JsonValue& d) { return d.asInt(0); });
+    auto bytes = container.section(prefix + "constant." + std::to_string(p.constants.size()));
     Array a(dtypeFrom(c.at("dtype")), shape);
     if (bytes.size() != a.bytes())
       throw c.error("its section holds " + std::to_string(bytes.size()) + " bytes");
     std::copy(bytes.begin(), bytes.end(), static_cast<std::byte*>(a.data()));
     p.constants.push_back(a);
   }
-  p.entries = listFrom<EntryPoint>(h.at("entries"), entryFrom);
+  p.entries = listFrom(h.at("entries"), entryFrom);
   if (h.has("load")) p.load = std::make_unique<EntryPoint>(entryFrom(h.at("load")));
   checkProgram(p, path);
   JsonValue metadata = h.at("metadata");

@@ -76,10 +76,9 @@ void Generator::loadCache(const std::string& path, int64_t positions) {
   const JsonValue header = JsonValue::parse(file.header(), path);
   if (auto kind = header.find("kind"); !kind || kind->asString() != "prompt_cache")
     throw header.error("expected a prompt cache, got another file");
-  std::vector<int> ids;
   const JsonValue list = header.at("ids");
-  for (size_t i = 0; i < list.size(); ++i)
-    ids.push_back(int(list.at(i).asInt(0, limits_.vocab - 1)));
+  const std::vector<int> ids =
+      listFrom(list, [&](const JsonValue& id) { return int(id.asInt(0, limits_.vocab - 1)); });
   const int64_t count = int64_t(ids.size());
   if (count < 1 || count > maxPositions_)
     throw list.error(fmt::format("expected from 1 to {} tokens, got {}", maxPositions_, count));

@@ -188,8 +188,7 @@ void TextNormalizer::add(const JsonValue& json) {
   };
   if (type == "Sequence") {
     refuseOtherKeys("normalizers");
-    JsonValue list = json.at("normalizers");
-    for (size_t i = 0; i < list.size(); ++i) add(list.at(i));
+    for (const JsonValue& item : json.at("normalizers").elements()) add(item);
     return;
   }
   if (type == "BertNormalizer") return addBert(json);

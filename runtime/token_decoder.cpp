@@ -80,8 +80,7 @@ void TokenDecoder::add(const JsonValue& json) {
   const std::string& type = json.at("type").asString();
   if (type == "Sequence") {
     refuseUnknownKeys(json, {"type", "decoders"});
-    JsonValue list = json.at("decoders");
-    for (size_t i = 0; i < list.size(); ++i) add(list.at(i));
+    for (const JsonValue& item : json.at("decoders").elements()) add(item);
     return;
   }
   if (type == "Fuse") {

@@ -55,10 +55,10 @@ double atLeastOne(const JsonValue& value) {
 
 std::vector<double> readFactors(const JsonValue& list) {
   std::vector<double> factors;
-  for (size_t i = 0; i < list.size(); ++i) {
-    factors.push_back(list.at(i).asDouble());
+  for (const JsonValue& item : list.elements()) {
+    factors.push_back(item.asDouble());
     if (!(factors.back() > 0))
-      throw list.at(i).error(fmt::format("expected a number > 0, got {}", list.at(i).show()));
+      throw item.error(fmt::format("expected a number > 0, got {}", item.show()));
   }
   return factors;
 }

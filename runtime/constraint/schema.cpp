@@ -301,7 +301,7 @@ class SchemaCompiler {
       if (keyword == "const")
         values.push_back(value);
       else
-        for (size_t i = 0; i < value.size(); ++i) values.push_back(value.at(i));
+        values = value.elements();
       const std::vector<std::string> types = typesOf(s);
       std::erase_if(values,
                     [&](const JsonValue& v) { return !types.empty() && !isOfTypes(v, types); });

@@ -138,7 +138,7 @@ std::string ChatTemplate::renderJson(std::string_view messages, const std::strin
                                      const ChatOptions& options) const {
   const JsonValue json = JsonValue::parse(messages, file, {.maxDepth = 32});
   if (!json.isArray()) throw json.error("expected a list of messages, got " + json.show());
-  for (size_t i = 0; i < json.size(); ++i) (void)json.at(i).at("role").asString();
+  for (const JsonValue& message : json.elements()) (void)message.at("role").asString();
   return data_->render(jinja::Value::fromJson(json), options);
 }
 

@@ -110,11 +110,7 @@ Value Value::fromJson(const JsonValue& json) {
   if (json.isInteger()) return json.asInt();
   if (json.isNumber()) return json.asDouble();
   if (json.isString()) return json.asString();
-  if (json.isArray()) {
-    List list;
-    for (size_t i = 0; i < json.size(); ++i) list.push_back(fromJson(json.at(i)));
-    return list;
-  }
+  if (json.isArray()) return listFrom(json, fromJson);
   Dict dict;
   for (size_t i = 0; i < json.size(); ++i) {
     auto [key, value] = json.member(i);

@@ -157,6 +157,14 @@ TEST(JsonValues, PlacesAndLimits) {
   EXPECT_EQ(v.size(), 2u);
   EXPECT_EQ(v.at("a\nb").size(), 2u);
   EXPECT_EQ(v.member(1).second.asInt(), 3);
+  const std::vector<JsonValue> elements = v.at("a\nb").at(1).at("c").elements();
+  ASSERT_EQ(elements.size(), 2u);
+  EXPECT_EQ(elements[1].where(), two.where());
+  EXPECT_EQ(listFrom(v.at("a\nb").at(1).at("c"), [](const JsonValue& i) { return i.asInt(); }),
+            (std::vector<int64_t>{1, 2}));
+  // An object without members is no list without elements.
+  EXPECT_EQ(messageOf([] { JsonValue::parse("{}", "f").elements(); }),
+            "f: expected an array, got an object");
   EXPECT_EQ(messageOf([&] { v.at("a\nb").at(2); }),
             "f: a\\x0ab: expected at least 3 elements, got 2");
   EXPECT_EQ(messageOf([&] { v.at("d").size(); }), "f: d: expected an array or an object, got 3");

@@ -64,8 +64,8 @@ std::vector<std::string> loraPaths(const Model& model, const Program& program) {
     return model.loras;
   std::vector<std::string> paths;
   const JsonValue list = JsonValue::parse(it->second, model.path + ": " + kLoraPaths);
-  for (size_t i = 0; i < list.size(); ++i)
-    paths.push_back(foundBeside(model, list.at(i).asString(), "LoRA folders", "--lora"));
+  for (const JsonValue& item : list.elements())
+    paths.push_back(foundBeside(model, item.asString(), "LoRA folders", "--lora"));
   return paths;
 }
 

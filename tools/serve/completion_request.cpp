@@ -77,11 +77,8 @@ int64_t whole(const JsonValue& body, const char* key, int64_t otherwise, int64_t
 }
 
 std::vector<int> idsOf(const JsonValue& list, const Model& model) {
-  std::vector<int> ids;
-  for (size_t i = 0; i < list.size(); ++i)
-    ids.push_back(
-        int(list.at(i).asInt(0, model.tokenizer ? model.tokenizer->vocabSize() - 1 : INT32_MAX)));
-  return ids;
+  const int64_t most = model.tokenizer ? model.tokenizer->vocabSize() - 1 : INT32_MAX;
+  return listFrom(list, [&](const JsonValue& id) { return int(id.asInt(0, most)); });
 }
 
 std::vector<std::vector<int>> promptsOf(const JsonValue& body, const Model& model,
@@ -103,9 +100,8 @@ std::vector<std::vector<int>> promptsOf(const JsonValue& body, const Model& mode
                      "prompt: expected at most " + std::to_string(limits.choices) + " texts, got " +
                          std::to_string(prompt.size()),
                      "prompt");
-    for (size_t i = 0; i < prompt.size(); ++i)
-      prompts.push_back(prompt.at(i).isArray() ? idsOf(prompt.at(i), model)
-                                               : model.encodeText(prompt.at(i).asString()));
+    for (const JsonValue& item : prompt.elements())
+      prompts.push_back(item.isArray() ? idsOf(item, model) : model.encodeText(item.asString()));
   }
   return prompts;
 }
@@ -193,7 +189,7 @@ std::vector<std::string> stopsOf(const JsonValue& body, const Model& model) {
   std::vector<std::string> stops;
   if (stop->size() > kMostStops)
     throw ApiError(400, "stop: expected at most " + std::to_string(kMostStops) + " texts", "stop");
-  for (size_t i = 0; i < stop->size(); ++i) stops.push_back(stop->at(i).asString());
+  for (const JsonValue& text : stop->elements()) stops.push_back(text.asString());
   return stops;
 }
 

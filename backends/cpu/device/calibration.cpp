@@ -240,9 +240,7 @@ std::vector<Calibration> calibrationsFrom(const std::string& text, const std::st
     if (kept.at("version").asInt() != kVersion || kept.at("processor").asString() != processor)
       return {};
     std::vector<Calibration> measured;
-    const JsonValue list = kept.at("measured");
-    for (size_t i = 0; i < list.size(); ++i) {
-      const JsonValue v = list.at(i);
+    for (const JsonValue& v : kept.at("measured").elements()) {
       Calibration c;
       c.takenAt = v.at("taken_at").asInt(0, INT64_MAX);
       c.f32Fma = v.at("f32_fma").asDouble();

@@ -110,12 +110,6 @@ DimExpr dimFrom(const JsonValue& v) {
   if (!e) throw v.error("expected a size expression, got " + v.show());
   return *e;
 }
-template <class Read>
-auto listFrom(const JsonValue& v, Read read) {
-  std::vector<decltype(read(v))> items;
-  for (size_t i = 0; i < v.size(); ++i) items.push_back(read(v.at(i)));
-  return items;
-}
 
 GridAxis axisFrom(const JsonValue& v) {
   GridAxis axis{dimFrom(v.at("count"))};

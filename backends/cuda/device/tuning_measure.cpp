@@ -301,9 +301,7 @@ std::vector<TuningProblem> tuningProblemsOf(const Program& program) {
     throw Error(ErrorCode::InvalidFile,
                 "the program holds no candidates; `lathe tune` writes one that does");
   std::vector<TuningProblem> problems;
-  const JsonValue list = JsonValue::parse(it->second, "tuning");
-  for (size_t i = 0; i < list.size(); ++i) {
-    const JsonValue item = list.at(i);
+  for (const JsonValue& item : JsonValue::parse(it->second, "tuning").elements()) {
     TuningProblem p;
     p.entry = item.at("entry").asString();
     p.problem = item.at("problem").asString();

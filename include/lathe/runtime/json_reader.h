@@ -59,6 +59,8 @@ class JsonValue {
 
   /// Elements of an array or members of an object.
   size_t size() const;
+  /// The elements of an array; an object, even an empty one, is an error.
+  std::vector<JsonValue> elements() const;
   /// Element `i` of an array.
   JsonValue at(size_t i) const;
   /// Member `key` of an object; a missing key is an error.
@@ -88,6 +90,14 @@ class JsonValue {
   std::shared_ptr<const Document> document_;
   const JsonNode* node_;
 };
+
+/// What `read` makes of each element of an array.
+template <class Read>
+auto listFrom(const JsonValue& array, Read read) {
+  std::vector<decltype(read(array))> items;
+  for (const JsonValue& element : array.elements()) items.push_back(read(element));
+  return items;
+}
 
 /// `text` between quotes with control characters escaped, cut after `limit` bytes: for messages
 /// that quote a hostile file.
