@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lathe/backends/strided_view.h"
 
+#include "lathe/backends/region_plan.h"
 #include "lathe/passes/region_ops.h"
 
 using namespace mlir;
@@ -8,34 +9,21 @@ using namespace mlir;
 namespace lathe {
 namespace {
 
-// Splits and merges dims: runs of equal products map to each other, and a run of several dims has
-// to lie dense to count as one. False if no strides describe the result.
+// Splits and merges dims: a run of several dims has to lie dense to count as one. False if no
+// strides describe the result.
 bool reshape(StridedView& view, ArrayRef<DimExpr> to) {
   SmallVector<DimExpr> strides(to.size(), DimExpr(0));
-  size_t i = view.sizes.size(), j = to.size();
-  while (i > 0 || j > 0) {
-    size_t endI = i, endJ = j;
-    DimExpr a = 1, b = 1;
-    if (i > 0) a = view.sizes[--i];
-    if (j > 0) b = to[--j];
-    while (!(a == b)) {
-      if (i > 0 && (j == 0 || b.dividedBy(a)))
-        a = a * view.sizes[--i];
-      else if (j > 0 && (i == 0 || a.dividedBy(b)))
-        b = b * to[--j];
-      else
-        return false;
-    }
+  for (const ReshapeRun& run : reshapeRuns(view.sizes, to)) {
     std::optional<DimExpr> inner;  // of the run as one dim
     DimExpr whole = 1;
-    for (size_t n = endI; n-- > i;) {
+    for (size_t n = run.fromEnd; n-- > run.from;) {
       if (view.sizes[n] == DimExpr(1)) continue;
       if (!inner) inner = view.strides[n];
       if (!(view.strides[n] == *inner * whole)) return false;
       whole = whole * view.sizes[n];
     }
     DimExpr step = inner.value_or(DimExpr(1));
-    for (size_t n = endJ; n-- > j;) {
+    for (size_t n = run.toEnd; n-- > run.to;) {
       strides[n] = step;
       step = step * to[n];
     }

@@ -64,7 +64,10 @@ class Chain {
     Dims shape = x.shape();
     const size_t at = size_t(number(0, int64_t(shape.size()) - 1));
     const auto count = shape[at].asConstant();
-    if (shape.size() > 1 && number(0, 1) && at + 1 < shape.size()) {
+    const int64_t pair = at + 1 < shape.size() ? number(0, 3) : 0;
+    if (pair == 1) {  // two axes whose sizes need not divide each other
+      std::swap(shape[at], shape[at + 1]);
+    } else if (pair > 1) {
       shape[at] = shape[at] * shape[at + 1];
       shape.erase(shape.begin() + int64_t(at) + 1);
     } else if (count && *count > 1 && *count % 2 == 0) {
