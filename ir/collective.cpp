@@ -111,10 +111,15 @@ LogicalResult ReduceScatterOp::inferReturnTypes(MLIRContext*, std::optional<Loca
                              ranks);
   return inferPiece(loc, getOperationName(), x, axis, ranks, a.getPartAttr(), r);
 }
+// The part that a rank keeps, where its size has a name.
+template <class Op>
+static LogicalResult verifyOwnPart(Op op, SymbolTableCollection& symbols, uint64_t parts) {
+  if (!op.getPart()) return success();
+  return verifyParts(op, symbols, op.getPart()->getDims()[0],
+                     dimOf(tensorType(op.getX()), int64_t(op.getAxis())), int64_t(parts));
+}
 LogicalResult ReduceScatterOp::verifySymbolUses(SymbolTableCollection& symbols) {
-  if (!getPart()) return success();
-  return verifyParts(*this, symbols, getPart()->getDims()[0],
-                     dimOf(tensorType(getX()), int64_t(getAxis())), int64_t(getRanks()));
+  return verifyOwnPart(*this, symbols, getRanks());
 }
 OpFoldResult ReduceScatterOp::fold(FoldAdaptor) { return ofOneRank(*this, int64_t(getRanks())); }
 
@@ -158,9 +163,7 @@ LogicalResult AllSliceOp::inferReturnTypes(MLIRContext*, std::optional<Location>
   return inferPiece(loc, getOperationName(), x, axis, parts, a.getPartAttr(), r);
 }
 LogicalResult AllSliceOp::verifySymbolUses(SymbolTableCollection& symbols) {
-  if (!getPart()) return success();
-  return verifyParts(*this, symbols, getPart()->getDims()[0],
-                     dimOf(tensorType(getX()), int64_t(getAxis())), int64_t(getParts()));
+  return verifyOwnPart(*this, symbols, getParts());
 }
 OpFoldResult AllSliceOp::fold(FoldAdaptor) { return ofOneRank(*this, int64_t(getParts())); }
 

@@ -32,6 +32,10 @@ Mesh meshOf(ModuleOp module, const Mesh& asked) {
   if (mesh.stage < 0 || mesh.stage >= mesh.stages)
     throw Error(ErrorCode::InvalidArgument, "mesh: stage " + std::to_string(mesh.stage) +
                                                 " is none of " + std::to_string(mesh.stages));
+  if (mesh.splitRows && mesh.ranksOfStage() <= 1)
+    throw Error(ErrorCode::InvalidArgument,
+                "mesh: split rows are shared between the ranks of a layer, and each layer has one; "
+                "take 2 or more (--ranks, Mesh::ranks, Graph::mesh) or leave the rows whole");
   if (!mesh.simulate) return mesh;
   // One device computes the stages one after the other, as it does without them.
   mesh.ranks /= mesh.stages;

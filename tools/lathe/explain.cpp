@@ -137,9 +137,6 @@ int explainVerb(const ArgumentList& arguments) {
   }
   if (!link.empty() && flags.compile.pipeline.mesh.ranks <= 1)
     throw Error(ErrorCode::InvalidArgument, "--link is between ranks; add --mesh tp=N");
-  if (flags.compile.pipeline.mesh.splitRows && flags.compile.pipeline.mesh.ranks <= 1)
-    throw Error(ErrorCode::InvalidArgument,
-                "--split-rows shares rows between ranks; add --mesh tp=N");
   const Link between = link.empty() ? sharedMemoryLink() : parseLink(link);
   Model model = openModel(path, flags.loras);
   flags.randomWeights = lacksWeights(model);

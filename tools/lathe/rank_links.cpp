@@ -46,9 +46,11 @@ Mesh parseMesh(const std::string& text) {
   Mesh mesh;
   int64_t ranks = 0;  // of each stage
   bool isSound = true;
-  for (std::string_view left(text); isSound && !left.empty();) {
+  std::string_view left(text);
+  for (bool more = true; isSound && more;) {
     const std::string_view part = left.substr(0, left.find(','));
-    left.remove_prefix(std::min(left.size(), part.size() + 1));
+    more = part.size() < left.size();
+    left.remove_prefix(part.size() + more);
     int64_t& number = part.starts_with("pp=") ? mesh.stages : ranks;
     const char* end = part.data() + part.size();
     isSound = number == 0 && (part.starts_with("pp=") || part.starts_with("tp="));
@@ -58,7 +60,7 @@ Mesh parseMesh(const std::string& text) {
   }
   mesh.stages = std::max<int64_t>(mesh.stages, 1);
   mesh.ranks = std::max<int64_t>(ranks, 1) * mesh.stages;
-  if (isSound && !text.empty() && mesh.stages <= 64 && mesh.ranks <= 1024) return mesh;
+  if (isSound && mesh.stages <= 64 && mesh.ranks <= 1024) return mesh;
   throw Error(ErrorCode::InvalidArgument,
               "--mesh: expected tp=N, pp=N or tp=N,pp=N with from 1 to 1024 ranks in at most 64 "
               "stages, got '" +

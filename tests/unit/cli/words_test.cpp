@@ -231,8 +231,9 @@ TEST(Words, MeshesAreRanksInStages) {
     EXPECT_EQ(parseMesh(text).ranks, ranks) << text;
     EXPECT_EQ(parseMesh(text).stages, stages) << text;
   }
-  for (const char* text : {"", "8", "tp=", "tp=0", "tp=1025", "pp=65", "tp=2,tp=2", "pp=2,pp=2",
-                           "tp=2x", "dp=2", "tp=32,pp=64", "tp=-1", "tp=2,,pp=2"})
+  for (const char* text :
+       {"", "8", "tp=", "tp=0", "tp=1025", "pp=65", "tp=2,tp=2", "pp=2,pp=2", "tp=2x", "dp=2",
+        "tp=32,pp=64", "tp=-1", "tp=2,,pp=2", "tp=2,", ",tp=2", ","})
     expectError(ErrorCode::InvalidArgument,
                 "--mesh: expected tp=N, pp=N or tp=N,pp=N with from 1 to 1024 ranks in at most 64 "
                 "stages, got '" +

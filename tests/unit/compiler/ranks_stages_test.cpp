@@ -391,6 +391,10 @@ TEST(RankStages, WhatCannotBeCutIsTold) {
   expectIn(errorOf([&] { compile(g, {.pipeline = {.mesh = {.ranks = 3, .stages = 2}}}); }),
            "mesh: expected 2 stages with as many ranks each, got 3 ranks; take a multiple of 2");
   expectIn(errorOf([&] { sharded(g, {.stages = 2, .stage = 2}); }), "mesh: stage 2 is none of 2");
+  for (const Mesh& mesh : {Mesh{.splitRows = true}, Mesh{.ranks = 1, .splitRows = true},
+                           Mesh{.ranks = 2, .splitRows = true, .stages = 2}})
+    expectIn(errorOf([&] { compile(g, {.pipeline = {.mesh = mesh}}); }),
+             "mesh: split rows are shared between the ranks of a layer, and each layer has one");
   Graph one;
   const Tensor x = one.input("x", DType::F32, {4, 16});
   one.output("y", nn::Linear(one, "only", 16, 16, {.bias = false})(x));
