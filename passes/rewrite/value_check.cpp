@@ -345,8 +345,8 @@ std::optional<CutOut> smaller(const CutOut& cut, int64_t least, int64_t divisor)
     int64_t n = number.value_or(0);
     if (n <= least || n % divisor) return dim;
     // A table is no product of other sizes: it may become smaller still.
-    do n /= divisor;
-    while (n >= 8192 / divisor && n % divisor == 0);
+    n /= divisor;
+    while (n >= 8192 / divisor && n % 2 == 0) n /= 2;
     return StringAttr::get(dim.getContext(), std::to_string(n));
   };
   OpBuilder b(cut.module.get().getContext());
@@ -369,8 +369,11 @@ std::optional<std::string> differenceOn(const CutOut& cut, const Evaluator& eval
   for (func::FuncOp function : {cut.was, cut.is})
     function.walk(
         [&](WeightOp op) { types[op.getName().str()] = cast<RankedTensorType>(op.getType()); });
+  std::map<std::string, Array> drawn;  // both sides read the same
   auto weights = [&](const std::string& name) {
-    return arrayOf(types.at(name), draw, xxh3_64bits(StringRef(name)));
+    auto [weight, isNew] = drawn.try_emplace(name);
+    if (isNew) weight->second = arrayOf(types.at(name), draw, xxh3_64bits(StringRef(name)));
+    return weight->second;
   };
   std::vector<Array> was, is;
   try {
