@@ -106,3 +106,33 @@ func.func @probabilities(%x: tensor<3x80xf32>) -> tensor<3x64xf32> {
   %p = lathe.softmax %y axis 1 : tensor<3x64xf32>
   return %p : tensor<3x64xf32>
 }
+
+// What an embedding multiplies its rows with and adds to them comes behind the widened rows, in f32.
+// CHECK-LABEL: func.func @scaled
+// CHECK: %[[D:.*]] = lathe.dequantize %{{.*}}, %{{.*}} axis 1 block 80 to f32
+// CHECK: %[[F:.*]] = lathe.constant dense<8.000000e+00> : tensor<f32>
+// CHECK: %[[Y:.*]] = lathe.mul %[[D]], %[[F]]
+// CHECK: lathe.cast %[[Y]] to bf16
+func.func @scaled(%ids: tensor<3xi64>) -> tensor<3x80xbf16> {
+  %t = lathe.weight "scaled" : tensor<32x80xbf16>
+  %x = lathe.embedding %ids, %t scale 8.0 : tensor<3xi64>, tensor<32x80xbf16>
+  return %x : tensor<3x80xbf16>
+}
+// CHECK-LABEL: func.func @placed
+// CHECK: %[[D:.*]] = lathe.dequantize %{{.*}}, %{{.*}} axis 1 block 80 to f32
+// CHECK: %[[P:.*]] = lathe.cast %arg1 to f32
+// CHECK: %[[Y:.*]] = lathe.add %[[D]], %[[P]]
+// CHECK: lathe.cast %[[Y]] to bf16
+func.func @placed(%ids: tensor<3xi64>, %p: tensor<3x80xbf16>) -> tensor<3x80xbf16> {
+  %t = lathe.weight "placed" : tensor<32x80xbf16>
+  %x = lathe.embedding %ids, %t positions %p : tensor<3xi64>, tensor<32x80xbf16> positions tensor<3x80xbf16>
+  return %x : tensor<3x80xbf16>
+}
+// CHECK-LABEL: func.func @plain_rows
+// CHECK: %[[D:.*]] = lathe.dequantize %{{.*}}, %{{.*}} axis 1 block 80 to bf16
+// CHECK-NEXT: return %[[D]]
+func.func @plain_rows(%ids: tensor<3xi64>) -> tensor<3x80xbf16> {
+  %t = lathe.weight "plain" : tensor<32x80xbf16>
+  %x = lathe.embedding %ids, %t : tensor<3xi64>, tensor<32x80xbf16>
+  return %x : tensor<3x80xbf16>
+}
