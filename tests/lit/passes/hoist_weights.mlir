@@ -54,10 +54,60 @@ func.func @slices(%x: tensor<2x4xf32>, %z: tensor<4x2xf32>) -> (tensor<2x4xf32>,
   %r = lathe.mul %z, %t : tensor<4x2xf32>, tensor<4x2xf32>
   return %p, %q, %r : tensor<2x4xf32>, tensor<2x4xf32>, tensor<4x2xf32>
 }
+// A broadcast makes more than it reads: what it reads is hoisted, and it stays.
+// CHECK-LABEL: func.func @stretched
+// CHECK: %[[N:.*]] = lathe.weight "row:neg" : tensor<4xf32>
+// CHECK: %[[B:.*]] = lathe.broadcast %[[N]] to <3, 4>
+// CHECK: lathe.mul %arg0, %[[B]]
+func.func @stretched(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = lathe.weight "row" : tensor<4xf32>
+  %n = lathe.neg %r : tensor<4xf32>
+  %b = lathe.broadcast %n to <3, 4> : tensor<4xf32>
+  %y = lathe.mul %x, %b : tensor<3x4xf32>, tensor<3x4xf32>
+  return %y : tensor<3x4xf32>
+}
+// An angle is worth keeping although no weight is in it; of a size that a run sets it stays.
+// CHECK-LABEL: func.func @angles
+// CHECK: lathe.weight "table:iota.cos" : tensor<4xf32>
+// CHECK-NOT: lathe.cos
+func.func @angles(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %i = lathe.iota <4> axis 0 dtype f32
+  %c = lathe.cos %i : tensor<4xf32>
+  %y = lathe.mul %x, %c : tensor<4xf32>, tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+// CHECK-LABEL: func.func @angles_of_the_run
+// CHECK: lathe.cos
+func.func @angles_of_the_run(%x: tensor<?xf32, #lathe.dims<seq>>) -> tensor<?xf32, #lathe.dims<seq>> {
+  %i = lathe.iota <seq> axis 0 dtype f32
+  %c = lathe.cos %i : tensor<?xf32, #lathe.dims<seq>>
+  %y = lathe.mul %x, %c : tensor<?xf32, #lathe.dims<seq>>, tensor<?xf32, #lathe.dims<seq>>
+  return %y : tensor<?xf32, #lathe.dims<seq>>
+}
+// A weight of the run, and what is packed already, stay as they are.
+// CHECK-LABEL: func.func @not_packed
+// CHECK: lathe.linear %arg0, %arg1 : tensor<3x4xf32>
+// CHECK: %[[P:.*]] = lathe.weight "p" : tensor<8x4xf32>
+// CHECK: lathe.linear %arg0, %[[P]] layout packed
+func.func @not_packed(%x: tensor<3x4xf32>, %run: tensor<8x4xf32>) -> (tensor<3x8xf32>, tensor<3x8xf32>) {
+  %y = lathe.linear %x, %run : tensor<3x4xf32>, tensor<8x4xf32>
+  %p = lathe.weight "p" : tensor<8x4xf32>
+  %z = lathe.linear %x, %p layout packed : tensor<3x4xf32>, tensor<8x4xf32>
+  return %y, %z : tensor<3x8xf32>, tensor<3x8xf32>
+}
+// Experts are packed like layers, whichever way they lie.
+// CHECK-LABEL: func.func @experts
+// CHECK: lathe.grouped_linear %arg0, %{{.*}} by %arg1 layout packed
+func.func @experts(%x: tensor<3x4xf32>, %i: tensor<3xi64>) -> tensor<3x8xf32> {
+  %w = lathe.weight "experts" : tensor<2x4x8xf32>
+  %y = lathe.grouped_linear %x, %w by %i layout in_out : tensor<3x4xf32>, tensor<2x4x8xf32>, tensor<3xi64>
+  return %y : tensor<3x8xf32>
+}
 // CHECK-LABEL: func.func @load()
-// What is made of large weights comes first: "a" is the smallest.
-// CHECK-SAME: -> (tensor<8x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<4x2xf32>, tensor<4xf32>)
-// CHECK-SAME: attributes {lathe.derived = ["proj:cast.pack", "both:slice", "both:slice.1", "both:slice.transpose", "a:neg.1"]}
+// What is made of large weights comes first: the experts are the largest, a table reads none.
+// CHECK-SAME: -> (tensor<2x8x4xf32>, tensor<8x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<4x2xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+// CHECK-SAME: attributes {lathe.derived = ["experts:pack", "proj:cast.pack", "both:slice", "both:slice.1", "both:slice.transpose", "a:neg.1", "row:neg", "table:iota.cos"]}
+// CHECK: lathe.pack %{{.*}} in_out
 // CHECK: lathe.weight "proj" : tensor<8x4xbf16>
 // CHECK: lathe.cast
 // CHECK: lathe.pack %{{.*}} out_in

@@ -129,3 +129,86 @@ func.func @own_epilogues(%x: tensor<3x4xf32>, %run: tensor<8xf32>) -> (tensor<3x
   %3 = lathe.linear %x, %d layout packed : tensor<3x4xf32>, tensor<8x4xf32>
   return %0, %1, %2, %3 : tensor<3x8xf32>, tensor<3x8xf32>, tensor<3x8xf32>, tensor<3x8xf32>
 }
+// Each of them beside a layer that could be joined: what is not rounded, a bias of the run, packed bytes.
+// CHECK-LABEL: func.func @unrounded
+// CHECK-NOT: lathe.concat
+// CHECK: return
+func.func @unrounded(%x: tensor<3x4xbf16>) -> (tensor<3x8xbf16>, tensor<3x8xf32>) {
+  %a = lathe.weight "a" : tensor<8x4xbf16>
+  %0 = lathe.linear %x, %a : tensor<3x4xbf16>, tensor<8x4xbf16>
+  %b = lathe.weight "b" : tensor<8x4xbf16>
+  %1 = lathe.linear %x, %b unrounded true : tensor<3x4xbf16>, tensor<8x4xbf16>
+  return %0, %1 : tensor<3x8xbf16>, tensor<3x8xf32>
+}
+// CHECK-LABEL: func.func @bias_of_the_run
+// CHECK-NOT: lathe.concat
+// CHECK: return
+func.func @bias_of_the_run(%x: tensor<3x4xf32>, %run: tensor<8xf32>) -> (tensor<3x8xf32>, tensor<3x8xf32>) {
+  %a = lathe.weight "a" : tensor<8x4xf32>
+  %0 = lathe.linear %x, %a : tensor<3x4xf32>, tensor<8x4xf32>
+  %b = lathe.weight "b" : tensor<8x4xf32>
+  %1 = lathe.linear %x, %b bias %run : tensor<3x4xf32>, tensor<8x4xf32> bias tensor<8xf32>
+  return %0, %1 : tensor<3x8xf32>, tensor<3x8xf32>
+}
+// CHECK-LABEL: func.func @packed
+// CHECK-NOT: lathe.concat
+// CHECK: return
+func.func @packed(%x: tensor<3x4xf32>) -> (tensor<3x8xf32>, tensor<3x8xf32>) {
+  %a = lathe.weight "a" : tensor<8x4xf32>
+  %0 = lathe.linear %x, %a layout packed : tensor<3x4xf32>, tensor<8x4xf32>
+  %b = lathe.weight "b" : tensor<8x4xf32>
+  %1 = lathe.linear %x, %b layout packed : tensor<3x4xf32>, tensor<8x4xf32>
+  return %0, %1 : tensor<3x8xf32>, tensor<3x8xf32>
+}
+// Experts that differ in the rounding alone, and packed ones.
+// CHECK-LABEL: func.func @unrounded_experts
+// CHECK-NOT: lathe.concat
+// CHECK: return
+func.func @unrounded_experts(%x: tensor<3x4xbf16>, %i: tensor<3xi64>) -> tensor<3x8xf32> {
+  %wg = lathe.weight "gate" : tensor<2x8x4xbf16>
+  %g = lathe.grouped_linear %x, %wg by %i : tensor<3x4xbf16>, tensor<2x8x4xbf16>, tensor<3xi64>
+  %wu = lathe.weight "up" : tensor<2x8x4xbf16>
+  %u = lathe.grouped_linear %x, %wu by %i unrounded true : tensor<3x4xbf16>, tensor<2x8x4xbf16>, tensor<3xi64>
+  %c = lathe.cast %g to f32 : tensor<3x8xbf16>
+  %y = lathe.glu %c, %u : tensor<3x8xf32>, tensor<3x8xf32>
+  return %y : tensor<3x8xf32>
+}
+// CHECK-LABEL: func.func @packed_experts
+// CHECK-NOT: lathe.concat
+// CHECK: return
+func.func @packed_experts(%x: tensor<3x4xf32>, %i: tensor<3xi64>) -> tensor<3x8xf32> {
+  %wg = lathe.weight "gate" : tensor<2x8x4xf32>
+  %g = lathe.grouped_linear %x, %wg by %i layout packed : tensor<3x4xf32>, tensor<2x8x4xf32>, tensor<3xi64>
+  %wu = lathe.weight "up" : tensor<2x8x4xf32>
+  %u = lathe.grouped_linear %x, %wu by %i layout packed : tensor<3x4xf32>, tensor<2x8x4xf32>, tensor<3xi64>
+  %y = lathe.glu %g, %u : tensor<3x8xf32>, tensor<3x8xf32>
+  return %y : tensor<3x8xf32>
+}
+// Transposed experts are joined along their last axis, and keep what their products are.
+// CHECK-LABEL: func.func @transposed_experts
+// CHECK: %[[W:.*]] = lathe.concat {{.*}} axis 2 {{.*}} tensor<2x4x8xbf16>, tensor<2x4x8xbf16>
+// CHECK: lathe.grouped_linear %arg0, %[[W]] by %arg1 layout in_out unrounded true
+// CHECK-NOT: lathe.grouped_linear
+// CHECK: lathe.glu
+func.func @transposed_experts(%x: tensor<3x4xbf16>, %i: tensor<3xi64>) -> tensor<3x8xf32> {
+  %wg = lathe.weight "gate" : tensor<2x4x8xbf16>
+  %g = lathe.grouped_linear %x, %wg by %i layout in_out unrounded true : tensor<3x4xbf16>, tensor<2x4x8xbf16>, tensor<3xi64>
+  %wu = lathe.weight "up" : tensor<2x4x8xbf16>
+  %u = lathe.grouped_linear %x, %wu by %i layout in_out unrounded true : tensor<3x4xbf16>, tensor<2x4x8xbf16>, tensor<3xi64>
+  %y = lathe.glu %g, %u : tensor<3x8xf32>, tensor<3x8xf32>
+  return %y : tensor<3x8xf32>
+}
+// The missing bias of a layer is zeros of its own width, at its own place.
+// CHECK-LABEL: func.func @second_bias
+// CHECK: %[[OWN:.*]] = lathe.weight "b.bias"
+// CHECK: %[[ZERO:.*]] = lathe.constant dense<0.000000e+00> : tensor<f32>
+// CHECK: %[[NONE:.*]] = lathe.broadcast %[[ZERO]] to <8>
+// CHECK: lathe.concat %[[NONE]], %[[OWN]] axis 0 : tensor<8xf32>, tensor<2xf32>
+func.func @second_bias(%x: tensor<3x4xf32>) -> (tensor<3x8xf32>, tensor<3x2xf32>) {
+  %a = lathe.weight "a" : tensor<8x4xf32>
+  %0 = lathe.linear %x, %a : tensor<3x4xf32>, tensor<8x4xf32>
+  %b = lathe.weight "b" : tensor<2x4xf32>
+  %bb = lathe.weight "b.bias" : tensor<2xf32>
+  %1 = lathe.linear %x, %b bias %bb : tensor<3x4xf32>, tensor<2x4xf32> bias tensor<2xf32>
+  return %0, %1 : tensor<3x8xf32>, tensor<3x2xf32>
+}
