@@ -20,7 +20,7 @@ std::string jsonText(const std::string& text, bool ascii) {
     static constexpr std::string_view kSpecial = "\"\\\n\r\t\f\b", kNames = "\"\\nrtfb";
     if (size_t at = c < 0x80 ? kSpecial.find(char(c)) : kSpecial.npos; at != kSpecial.npos) {
       result += {'\\', kNames[at]};
-    } else if (c < 0x20 || (ascii && c > 0x7f && c <= 0xffff)) {
+    } else if (c < 0x20 || (ascii && c >= 0x7f && c <= 0xffff)) {
       escape(uint32_t(c));
     } else if (ascii && c > 0xffff) {
       escape(0xd800 + (uint32_t(c) - 0x10000) / 0x400);

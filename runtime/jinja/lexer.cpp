@@ -104,6 +104,12 @@ class Lexer {
     readExpression("%}", Token::Kind::BlockEnd);
     if (tokens_.size() == block + 3 && tokens_[block + 1].is(Token::Kind::Name, "raw")) {
       tokens_.resize(block);
+      // As in Jinja, the end of the line behind "{% raw %}" is text.
+      if (text_.substr(at_ - 2, 2) == "}\n" && text_[at_ - 4] != '-') {
+        --at_;
+        --line_;
+        lineStarts_ = false;
+      }
       readRaw();
     }
   }

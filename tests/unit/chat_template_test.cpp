@@ -101,6 +101,180 @@ TEST(ChatTemplate, WholeNumbersAreComparedExactly) {
             "True True True False False False False");
 }
 
+// What Jinja in Python writes.
+TEST(ChatTemplate, ValuesAreWrittenAsPythonWritesThem) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"{{ 1e308 * 10 }} {{ -1e308 * 10 }} {{ (1e308 * 10) - (1e308 * 10) }}", "inf -inf nan"},
+      {"{{ [1e308 * 10, -1e308 * 10, (1e308 * 10) - (1e308 * 10), 0.5] | tojson }}",
+       "[Infinity, -Infinity, NaN, 0.5]"},
+      {"{{ [true, false, none] | tojson }} {{ false | tojson }}", "[true, false, null] false"},
+      {R"({{ ['a\r\tb\n', '\x7f\x85', '\xff\xad\xa0', '\u2028', '\U000e0001', '\\', '~ \u00e9'] }})",
+       R"(['a\r\tb\n', '\x7f\x85', 'ÿ\xad\xa0', '\u2028', '\U000e0001', '\\', '~ é'])"},
+      {R"({{ ["it's", 'a"b', "'\""] }})", R"(["it's", 'a"b', '\'"'])"},
+      {R"({{ '\u00e9\u20ac\U0001f600' | tojson(ensure_ascii=true) }})",
+       R"("\u00e9\u20ac\ud83d\ude00")"},
+      {R"({{ '~\x01\x1f\x7f\x80\b\f' | tojson(ensure_ascii=true) }})",
+       R"("~\u0001\u001f\u007f\u0080\b\f")"},
+      {R"({{ '\x01\x7f' | tojson }})", "\"\\u0001\x7f\""},
+      {"{{ {'b': 1, 'a': [1, {}]} | tojson(indent=1, sort_keys=true) }}",
+       "{\n \"a\": [\n  1,\n  {}\n ],\n \"b\": 1\n}"},
+      {"{{ {'b': 1, 'a': [1, 'x']} | tojson(separators=['; ', ' = ']) }}",
+       R"({"b" = 1; "a" = [1; "x"]})"},
+      {"{{ () | tojson }} {{ (1,) | tojson }} {{ (1, 2) | tojson }}", "[] [1] [1, 2]"},
+      {"{% set c = 1, %}{{ c | tojson }}{% for x in (1,) %}{{ x }}{% endfor %}", "[1]1"},
+      {"{{ 'a\\\nb' }}", "ab"},
+      {R"({{ 'a b\tc ' .split() | tojson }} {{ '  '.split() | tojson }} {{ 'x\x85y\xa0z'.split() | tojson }})",
+       R"(["a", "b", "c"] [] ["x", "y", "z"])"},
+      {"{{ 'a\nb\n\nc\n' | indent(2) | tojson }} {{ 'a\nb' | indent(1, true) | tojson }}",
+       R"("a\n  b\n\n  c\n" " a\n b")"},
+      {R"({{ '\x850\x85' | trim }}|{{ '\u3000a\u2003' | trim }}|{{ 'xx'.strip('x') }}|{{ '  ' | trim }}|)",
+       "0|a|||"},
+      {R"({{ '\x84a' | trim | length }})", "2"},
+      {"{% raw %}{%{% endraw %}|", "{%|"},
+      {"a\n  {% raw %}\n  x\n  {% endraw %}\nb", "a\n\n  x\nb"},
+      {"{% raw %}\nx{% endraw %}\ny", "\nxy"},
+      {"{% raw -%}\nx{% endraw +%}\ny", "x\ny"},
+      {" {% raw %}x\n {%+ endraw %}|", "x\n |"},
+      {"{%+ raw %}\n\nx {% endraw %}", "\n\nx "},
+      {"a\n  {%- raw -%}\n  x\n  {%- endraw -%}\nb", "axb"},
+      {R"({{ '\q' }} {{ 1_0 }} {{ 1_000 }} {{ 1e-3 }} {{ 1E+3 }} {{ 1E3 }} {{ '\ue000' | length }})",
+       R"(\q 10 1000 0.001 1000.0 1000.0 1)"},
+      {"{% for t in ['!=', '==', '<', '<=', '>', '>=', 'ne', 'eq', 'lt', 'le', 'gt', 'ge', "
+       "'greaterthan', 'lessthan', 'equalto'] %}{{ [1, 2, 3] | select(t, 2) | join }} {% endfor %}",
+       "13 2 1 12 3 23 13 2 1 12 3 23 3 1 2 "},
+      {"{{ 0 is false }} {{ 1 is true }} {{ none is false }} {{ 'a' is true }} {{ true is true }} "
+       "{{ false is false }} {{ true is false }} {{ true is integer }} {{ 1 is integer }}",
+       "False False False False True True False False True"},
+      {"{{ '0'.isdigit() }} {{ '9'.isdigit() }} {{ '/'.isdigit() }} {{ ':'.isdigit() }} "
+       "{{ ''.isdigit() }} {{ '1a'.isdigit() }}",
+       "True True False False False False"},
+      {"{{ 'a--b--c'.rsplit('--') | tojson }} {{ 'a--b--c'.rsplit('--', 1) | tojson }}",
+       R"(["a", "b", "c"] ["a--b", "c"])"},
+      {"{{ [1] | tojson(indent=0) }} {{ {'b': 1, 'a': 2} | tojson(false, none, ['; ', '= '], true) "
+       "}} {{ [1] | tojson(true, 1) }}",
+       "[\n1\n] {\"a\"= 2; \"b\"= 1} [\n 1\n]"},
+      {"{{ ['b', 'A', 'B'] | unique(true) | join }} {{ ['b', 'A', 'B'] | unique | join }}",
+       "bAB bA"},
+      {R"({{ '\uffff\U00010000' | tojson(ensure_ascii=true) }})", R"("\uffff\ud800\udc00")"},
+      {"{{ 'heLLo wOrld-foo' | title }} {{ 'heLLo wOrld' | capitalize }}",
+       "Hello World-Foo Hello world"},
+      {"{{ -3 | abs }} {{ -2.5 | abs }} {{ '1e3' | int }} {{ '1e3' | float }}",
+       "3 2.5 1000 1000.0"},
+      {"{{ range is callable }} {{ 1 is callable }} {{ none is callable }}", "True False False"},
+      {"{{ [1, 2, 2] | join(', ') }} {{ [1, 2] | join }} {{ [1] | join('x') }}", "1, 2, 2 12 1"},
+  };
+  for (auto [source, expected] : cases)
+    EXPECT_EQ(render(source, json::object()), expected) << source;
+}
+
+TEST(ChatTemplate, NumbersAreComputedAsPythonComputesThem) {
+  const std::pair<const char*, const char*> cases[] = {{"5.5 - 2", "3.5"},
+                                                       {"2.0 ** 3", "8.0"},
+                                                       {"2 ** -1", "0.5"},
+                                                       {"2 ** 0", "1"},
+                                                       {"7.5 // 2", "3.0"},
+                                                       {"-7.5 // 2", "-4.0"},
+                                                       {"-7.5 % 2", "0.5"},
+                                                       {"7.5 % -2", "-0.5"},
+                                                       {"7.5 % 2", "1.5"},
+                                                       {"6.0 % 3", "0.0"},
+                                                       {"1.5 * 2", "3.0"},
+                                                       {"1 - 3", "-2"},
+                                                       {"(-1) ** 3", "-1"},
+                                                       {"(-1) ** 4", "1"},
+                                                       {"(-1) ** 1", "-1"},
+                                                       {"0 ** 0", "1"},
+                                                       {"0 ** 5", "0"},
+                                                       {"1 ** 9223372036854775807", "1"},
+                                                       {"2 ** 62", "4611686018427387904"},
+                                                       {"(-1) ** 9223372036854775807", "-1"},
+                                                       {"(-2) ** 3", "-8"},
+                                                       {"-7 // 2", "-4"},
+                                                       {"7 // -2", "-4"},
+                                                       {"-7 % 3", "2"},
+                                                       {"7 % -3", "-2"},
+                                                       {"-6 % 3", "0"},
+                                                       {"-(2.5)", "-2.5"},
+                                                       {"+(2.5)", "2.5"},
+                                                       {"+(3)", "3"},
+                                                       {"'abcde'[-9:2]", "ab"},
+                                                       {"'abcde'[3:1:-1]", "dc"},
+                                                       {"'abcde'[::-2]", "eca"},
+                                                       {"'abcde'[4:-9:-1]", "edcba"},
+                                                       {"'abcde'[9:0:-3]", "eb"},
+                                                       {"'abcde'[1:4:9]", "b"},
+                                                       {"''[::-1]", ""},
+                                                       {"[1, 2, 3][5:]", "[]"},
+                                                       {"[1, 2, 3][-1:-3:-1]", "[3, 2]"},
+                                                       {"'abc'[::-9]", "c"},
+                                                       {"'abc'[::9]", "a"}};
+  for (auto [sum, expected] : cases)
+    EXPECT_EQ(render("{{ " + std::string(sum) + " }}", json::object()), expected) << sum;
+}
+
+TEST(ChatTemplate, EqualIsWhatPythonCallsEqual) {
+  const std::pair<const char*, bool> cases[] = {{"{'a': 1} == {'a': 1}", true},
+                                                {"{'a': 1} == {'a': 2}", false},
+                                                {"{'a': 1} == {'b': 1}", false},
+                                                {"{'a': 1, 'b': 2} == {'b': 2, 'a': 1}", true},
+                                                {"{} == {'a': 1}", false},
+                                                {"{'a': 1} == {}", false},
+                                                {"{'a': 1} == {'a': 1, 'b': 2}", false},
+                                                {"{} == []", false},
+                                                {"[] == {}", false},
+                                                {"{} == none", false},
+                                                {"none == {}", false},
+                                                {"1 == 'a'", false},
+                                                {"'a' == 1", false},
+                                                {"[1] == 'a'", false},
+                                                {"'a' == [1]", false},
+                                                {"none == none", true},
+                                                {"none == 0", false},
+                                                {"x == none", false},
+                                                {"1.0 == 1", true},
+                                                {"true == 1", true},
+                                                {"range == none", false},
+                                                {"n == none", false},
+                                                {"none == n", false},
+                                                {"n == {'x': 1}", false},
+                                                {"{'x': 1} == n", false},
+                                                {"n == 1", false},
+                                                {"n == m", false},
+                                                {"n == n", true},
+                                                {"not {}", true},
+                                                {"not {'a': 0}", false},
+                                                {"not range", false},
+                                                {"not n", false},
+                                                {"not []", true},
+                                                {"not 0.0", true},
+                                                {"not none", true}};
+  const std::string spaces =
+      "{% set n = namespace(x=1) %}{% set m = namespace(x=1) %}{% set o = namespace(x=2) %}";
+  for (auto [question, expected] : cases)
+    EXPECT_EQ(render(spaces + "{{ " + question + " }}", json::object()),
+              expected ? "True" : "False")
+        << question;
+}
+
+// str.isspace of Python.
+TEST(ChatTemplate, SpaceIsWhatPythonCallsSpace) {
+  const std::u32string spaces =
+      U"\t\n\v\f\r\x1c\x1d\x1e\x1f "
+      U"\u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007"
+      U"\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000";
+  for (char32_t c = 0; c < 0x3100; ++c)
+    EXPECT_EQ(jinja::isSpace(c), spaces.find(c) != spaces.npos) << std::hex << uint32_t(c);
+}
+
+// Those of Llama 3.1 and Qwen define several, one behind the other.
+TEST(ChatTemplate, MacrosFollowEachOther) {
+  EXPECT_EQ(render("{% macro a() %}A{% endmacro %}{% macro b(x, y=2,) %}B{{ a() }}{{ y }}"
+                   "{% endmacro %}{{ b(1) }}{% for i in [1] %}{{ i }}{% endfor %}"
+                   "{% macro c() %}C{% endmacro %}{{ c() }}",
+                   json::object()),
+            "BA21C");
+}
+
 TEST_F(ChatGolden, RendersAsPythonsJinjaDoes) {
   size_t texts = 0, refused = 0;
   for (const json& c : golden()["cases"]) {
@@ -151,6 +325,47 @@ const Refused kRefused[] = {
     {"{{ (0 - 9223372036854775807 - 1) // -1 }}", kBad, "the number is too large"},
     {"{{ 9223372036854775808 }}", kBad, "the number 9223372036854775808 is too large"},
     {"{{ 2 ** 63 }}", kBad, "the number is too large"},
+    {"{{ -(0 - 9223372036854775807 - 1) }}", kBad, "line 1: the number is too large"},
+    {"{{ (0 - 9223372036854775807 - 1) | abs }}", kBad, "line 1: the number is too large"},
+    {"{{ -'a' }}", kBad, "line 1: expected a number behind -, got str"},
+    {"{{ x + 1 }}", kBad, "line 1: 'x' is undefined"},
+    {"{{ 1 < y }}", kBad, "line 1: 'y' is undefined"},
+    {"{{ 'a' in z }}{{ z in 'a' }}", kBad, "line 1: 'z' is undefined"},
+    {"{{ w.strip() }}", kBad, "line 1: 'w' is undefined"},
+    {"{{ 1 < 'a' }}", kBad, "expected two of a kind for <, got int and str"},
+    {"{{ 1.5 <= 'a' }}", kBad, "expected two of a kind for <=, got float and str"},
+    {"{{ 'a' > 1.5 }}", kBad, "expected two of a kind for >, got str and float"},
+    {"{{ [1] < [2] }}", kBad, "expected two of a kind for <, got list and list"},
+    {"{{ range(1 2) }}", kBad, "line 1: expected )"},
+    {"{{ 'a'.split('b', 1, 2) }}", kBad, "expected at most 2 "},
+    {"{{ 'a'.join([], 1) }}", kBad, "expected at most 1 "},
+    {"{{ 'a'.startswith('a', 1) }}", kBad, "expected at most 1 "},
+    {"{{ 'a'.replace('a', 'b', 1, 2) }}", kBad, "expected at most 3 "},
+    {"{{ 'a'.upper(1) }}", kBad, "expected at most 0 "},
+    {"{{ 'a'.splitlines(1) }}", kBad, "expected at most 0 "},
+    {"{{ {}.get('a', 1, 2) }}", kBad, "expected at most 2 "},
+    {"{{ [1] | join(', ', 'a') }}", kUnsupported, "join by an attribute is not supported"},
+    {"{{ [1] | unique(true, 'a') }}", kUnsupported, "unique by an attribute is not supported"},
+    {"{{ '\\udfff' }}", kBad, "the escape \\u names no character"},
+    {"{# a", kBad, "line 1: expected #} at the end of the comment"},
+    {"{% macro m() %}{% macro n() %}{% endmacro %}{% endmacro %}", kUnsupported,
+     "a macro inside of a loop or a macro is not supported"},
+    {"{{ 1 in 2 }}", kBad, "expected a list, a dict or text behind in, got int"},
+    {"{% raw %}\n\n{% endraw %}\n{{ 12ab }}", kBad, "t.jinja line 4: expected a number"},
+    {"{{ 12ab }}", kBad, "expected a number in decimal digits"},
+    {"{{ x.0 }}", kUnsupported, "an index behind a dot is not supported"},
+    {"{{ [1] | join(', ', attribute='a') }}", kUnsupported,
+     "join by an attribute is not supported"},
+    {"{{ {'a': namespace()} }}", kUnsupported, "a namespace inside of another value"},
+    {"{{ dict(a=namespace()) }}", kUnsupported, "a namespace inside of another value"},
+    {"{% set n = namespace() %}{% set n.a = namespace() %}", kUnsupported,
+     "a namespace inside of another value"},
+    {"{% for x in 5 %}{% endfor %}", kBad, "expected a list, got int"},
+    {"{% set t = 'x' * 1000001 %}{% for c in t %}{% endfor %}", kBad,
+     "a loop over more than 1000000 characters"},
+    {"{% set a, b = [1] %}", kBad, "expected 2 values, got 1"},
+    {"{% set x = 1 %}{% set x.a = 1 %}", kBad, "expected a namespace to set x.a, got int"},
+    {"{% raw %} {% endraw", kBad, "line 1"},
     {"{{ 1 // 0 }}", kBad, "division by zero"},
     {"{{ 5 % 0 }}", kBad, "division by zero"},
     {"{{ 1 / 0 }}", kBad, "division by zero"},
@@ -284,12 +499,20 @@ TEST(ChatTemplate, MessagesAreNoTemplates) {
   expectError(kBad, "m.json: expected a list of messages, got an object",
               [&] { t.renderJson("{}", "m.json"); });
   expectError(kBad, "the key \"role\" is missing", [&] { t.renderJson("[{}]", "m.json"); });
+  expectError(kBad, "t.jinja line 2: 'x' is undefined",
+              [] { ChatTemplate::parse("\n{{ x.y.z }}", kFile).render({}); });
 }
 
 TEST(ChatTemplate, TellsTheDateThatItIsGiven) {
   const ChatTemplate t = ChatTemplate::parse("{{ strftime_now('%d %b %Y') }}", kFile);
   EXPECT_EQ(t.render({}, {.date = 86400}), "02 Jan 1970");
   EXPECT_EQ(t.render({}).size(), 11u);
+  // 511 bytes fit, what is longer is refused.
+  const std::string text(511, 'x');
+  EXPECT_EQ(render("{{ strftime_now(t) }}", {{"t", text}}), text);
+  EXPECT_EQ(render("{{ strftime_now('') }}", json::object()), "");
+  expectError(kBad, "strftime_now makes at most 511 bytes",
+              [&] { render("{{ strftime_now(t) }}", {{"t", text + "x"}}); });
 }
 
 // 14 hours to the east of UTC: POSIX counts to the west.
