@@ -328,11 +328,12 @@ class SchemaCompiler {
     return alternatives(from, all);
   }
 
-  // Where it can be seen: by their types, by constants, by a property that both require.
-  bool excludeEachOther(const JsonValue& a, const JsonValue& b) const {
-    if (!a.isObject() || !b.isObject()) return false;
-    if (a.has("$ref")) return excludeEachOther(resolve(a.at("$ref")), b);
-    if (b.has("$ref")) return excludeEachOther(a, resolve(b.at("$ref")));
+  // Where it can be seen: by their types, by constants, by a property that both require. References
+  // may lead in a circle.
+  bool excludeEachOther(const JsonValue& a, const JsonValue& b, size_t depth = 0) const {
+    if (!a.isObject() || !b.isObject() || depth > kMaxSchemaDepth) return false;
+    if (a.has("$ref")) return excludeEachOther(resolve(a.at("$ref")), b, depth + 1);
+    if (b.has("$ref")) return excludeEachOther(a, resolve(b.at("$ref")), depth + 1);
     const auto first = constantsOf(a), second = constantsOf(b);
     if (first && second)
       return std::ranges::none_of(*first,
@@ -351,7 +352,7 @@ class SchemaCompiler {
       const auto [name, property] = properties->member(i);
       if (otherProperties->has(name) && isRequired(a, name) && isRequired(b, name) &&
           constantsOf(property) && constantsOf(otherProperties->at(name)) &&
-          excludeEachOther(property, otherProperties->at(name)))
+          excludeEachOther(property, otherProperties->at(name), depth + 1))
         return true;
     }
     return false;

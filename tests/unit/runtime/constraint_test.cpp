@@ -375,6 +375,137 @@ TEST(Constraint, NestingEndsBeforeItsLimit) {
   EXPECT_FALSE(state.canGoOn());
 }
 
+// Whether the constraint allows the text byte by byte, and its end.
+bool takes(const std::shared_ptr<Constraint>& constraint, const std::string& text) {
+  ConstraintState state(constraint);
+  for (char c : text) {
+    if (!state.isAllowed(int(uint8_t(c)))) return false;
+    state.accept(int(uint8_t(c)));
+  }
+  return state.isComplete();
+}
+
+struct Documents {
+  const char* schema;
+  std::vector<std::string> taken, refused;
+};
+
+TEST(Constraint, SchemasTakeTheirDocumentsAndNoOthers) {
+  const std::vector<Documents> cases = {
+      {R"({"type": "integer"})",
+       {"0", "-0", "7", "-5", "123456789012345"},
+       {"01", "1.0", "1e3", "-", "", "1234567890123456", "\"1\"", "true"}},
+      {R"({"type": "number"})",
+       {"0", "-0.5e+10", "1.123456789012345", "1e99", "12E-3"},
+       {".5", "1.", "01", "1e", "1e100", "1.1234567890123456", "+1", "null"}},
+      {R"({"type": "boolean"})", {"true", "false"}, {"null", "tru", "0"}},
+      {R"({"type": "null"})", {"null"}, {"false", "nul", "0"}},
+      {R"({"type": ["integer", "null", "integer"]})", {"5", "null"}, {"true", "\"\""}},
+      {R"({"description": "x", "title": "y"})", {"5", "null", "true", "\"\"", "[]", "{}"}, {"x"}},
+      {"true", {"5", "[1,{}]"}, {"x"}},
+      // Constants as JSON spells them, those of the schema's type.
+      {R"({"const": "\\\b\f\r\t\n\u0001\"/"})", {R"("\\\b\f\r\t\n\u0001\"/")"}, {R"("\\")"}},
+      {R"({"const": false})", {"false"}, {"true", "null"}},
+      {R"({"const": null})", {"null"}, {"false"}},
+      {R"({"type": "null", "enum": [null, false, 0]})", {"null"}, {"false", "0"}},
+      {R"({"type": "boolean", "enum": [null, false, 0, "false"]})", {"false"}, {"null", "0"}},
+      {R"({"type": "string", "enum": ["a", 1, ["a"]]})", {"\"a\""}, {"1", "[\"a\"]"}},
+      {R"({"type": "integer", "enum": [1, 2.5, "3", 4]})", {"1", "4"}, {"2.5", "\"3\""}},
+      {R"({"type": "number", "enum": [1, 2.5, "3"]})", {"1", "2.5"}, {"\"3\""}},
+      {R"({"type": ["array", "null"], "enum": [[1], {"a": 1}, null]})",
+       {"[1]", "null"},
+       {"{\"a\":1}"}},
+      {R"({"type": "object", "enum": [[1], {"a": 1}]})", {"{\"a\":1}"}, {"[1]"}},
+      // Paths within the schema.
+      {R"({"$defs": {"a/b": {"const": 1}, "c~d": {"const": 2}}, "$ref": "#/$defs/a~1b"})",
+       {"1"},
+       {"2"}},
+      {R"({"$defs": {"a/b": {"const": 1}, "c~d": {"const": 2}}, "$ref": "#/$defs/c~0d"})",
+       {"2"},
+       {"1"}},
+      {R"({"$defs": {"c~": {"const": 3}}, "$ref": "#/$defs/c~"})", {"3"}, {"1"}},
+      {R"({"$defs": {"l": [{"const": 1}, {"const": 2}]}, "$ref": "#/$defs/l/1"})", {"2"}, {"1"}},
+      {R"({"$defs": {"l": [{"const": 1}, {"const": 2}]}, "$ref": "#/$defs/l/0"})", {"1"}, {"2"}},
+      // Alternatives.
+      {R"({"allOf": [{"const": 1}]})", {"1"}, {"2"}},
+      {R"({"anyOf": [{"const": 1}, {"type": "boolean"}]})", {"1", "true"}, {"2"}},
+      {R"({"oneOf": [{"enum": [1, 2]}, {"enum": [3]}, {"const": "1"}]})",
+       {"1", "2", "3", "\"1\""},
+       {"4"}},
+      {R"({"$defs": {"i": {"type": "integer"}, "s": {"type": "string"}},
+           "oneOf": [{"$ref": "#/$defs/i"}, {"$ref": "#/$defs/s"}, {"type": "null"}]})",
+       {"1", "\"x\"", "null"},
+       {"true"}},
+      // Objects and lists.
+      {R"({"type": "object", "additionalProperties": false})", {"{}"}, {"{\"a\":1}", "[]"}},
+      {R"({"type": "object", "additionalProperties": true})", {"{}", "{\"a\":1}"}, {"[]"}},
+      {R"({"type": "object", "properties": {}, "additionalProperties": {"type": "integer"}})",
+       {"{}", "{\"a\":1,\"b\":2}"},
+       {"{\"a\":true}", "{\"a\":1,}"}},
+      {R"({"type": "array"})", {"[]", "[1,true]"}, {"{}", "[1,]"}},
+      {R"({"type": "array", "minItems": 0})", {"[]", "[1]"}, {"{}"}},
+      {R"({"type": "array", "minItems": 1})", {"[1]", "[1,2]"}, {"[]"}},
+      {R"({"type": "array", "maxItems": 1})", {"[]", "[1]"}, {"[1,2]"}},
+      {R"({"type": "array", "minItems": 2, "maxItems": 2})", {"[1,2]"}, {"[1]", "[1,2,3]"}},
+      {R"({"type": "string", "minLength": 0})", {"\"\"", "\"ab\""}, {"1"}},
+      {R"({"type": "string", "minLength": 1, "maxLength": 2})",
+       {"\"a\"", "\"ab\""},
+       {"\"\"", "\"abc\""}},
+      {R"({"minimum": 3, "exclusiveMinimum": 3, "maximum": 9, "exclusiveMaximum": 7, "type": "integer"})",
+       {"4", "5", "6"},
+       {"3", "7", "-5"}}};
+  for (const Documents& c : cases) {
+    const auto constraint = Constraint::jsonSchema(c.schema, "schema.json", bytes());
+    for (const std::string& text : c.taken)
+      EXPECT_TRUE(takes(constraint, text)) << c.schema << text;
+    for (const std::string& text : c.refused)
+      EXPECT_FALSE(takes(constraint, text)) << c.schema << text;
+  }
+  const auto object = Constraint::jsonObject(bytes());
+  EXPECT_TRUE(takes(object, "{\"a\":[1]}"));
+  EXPECT_FALSE(takes(object, "[1]"));
+}
+
+TEST(Constraint, PatternsTakeTheirTextsAndNoOthers) {
+  const std::vector<Documents> cases = {{"a{,2}b", {"b", "ab", "aab"}, {"aaab", "a"}},
+                                        {"a{2}", {"aa"}, {"a", "aaa"}},
+                                        {"a{2,}", {"aa", "aaaaa"}, {"a"}},
+                                        {"a{1,2}?", {"a", "aa"}, {"", "aaa"}},
+                                        {"\\x4A\\x4f\\u00Ab", {"JO\u00ab"}, {"jo\u00ab"}},
+                                        {"[\\b\\t]", {"\b", "\t"}, {"b"}},
+                                        {"[.=:]", {".", "=", ":"}, {"a"}},
+                                        {"^a|b$", {"a", "b"}, {"ab"}},
+                                        {"[a-c-]", {"a", "b", "c", "-"}, {"d"}},
+                                        {"\\r\\n\\f\\v", {"\r\n\f\v"}, {"rnfv"}}};
+  for (const Documents& c : cases) {
+    const auto constraint = Constraint::regex(c.schema, bytes());
+    for (const std::string& text : c.taken)
+      EXPECT_TRUE(takes(constraint, text)) << c.schema << text;
+    for (const std::string& text : c.refused)
+      EXPECT_FALSE(takes(constraint, text)) << c.schema << text;
+  }
+}
+
+// Tokenizers that cannot spell what is asked for.
+TEST(Constraint, NeedsATokenizerWithLettersThatSpellsTheText) {
+  auto of = [](std::vector<std::string> tokens) {
+    Json vocab;
+    for (const std::string& token : tokens) vocab[token] = int(vocab.size());
+    return Tokenizer::parse(
+        Json{{"decoder", {{"type", "Fuse"}}},
+             {"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", Json::array()}}}}
+            .dump(),
+        "few");
+  };
+  EXPECT_TRUE(takes(Constraint::regex("ba?", of({"a", "b"})), std::string("\1")));
+  expectError(ErrorCode::Unsupported,
+              "constraints need a tokenizer that has letters among its tokens",
+              [&] { Constraint::regex("1", of({"1", "2"})); });
+  expectError(ErrorCode::InvalidArgument,
+              "the constraint allows no text that the tokenizer can spell and that ends",
+              [&] { Constraint::regex("c", of({"a", "b"})); });
+}
+
 TEST(Constraint, RefusesByName) {
   auto schema = [](const char* text) {
     return [text] { Constraint::jsonSchema(text, "schema.json", bytes()); };
@@ -404,6 +535,19 @@ TEST(Constraint, RefusesByName) {
           {R"({"type": "object", "required": ["a"]})",
            "'required' names \"a\", which 'properties' does not have"},
           {"false", "the schema false allows nothing"},
+          {R"({"$ref": "#", "minLength": 1})", "'$ref' beside 'minLength' is not supported"},
+          {R"({"anyOf": [true], "type": "string"})", "'anyOf' beside 'type' is not supported"},
+          {R"({"allOf": [true, true]})", "'allOf' of several schemas is not supported; write one"},
+          {R"({"oneOf": [true, {"type": "integer"}]})", "schemas 0 and 1 may allow the same value"},
+          {R"({"oneOf": [{"type": "number"}, {"type": "integer"}]})",
+           "schemas 0 and 1 may allow the same value"},
+          {R"({"oneOf": [{"enum": [1, 2]}, {"const": 2}]})", "schemas 0 and 1 may allow the same"},
+          {R"({"$defs": {"a": {"$ref": "#/$defs/a"}},
+               "oneOf": [{"$ref": "#/$defs/a"}, {"type": "string"}]})",
+           "schemas 0 and 1 may allow the same value"},
+          {R"({"$defs": {"a": {"$ref": "#/$defs/a"}},
+               "oneOf": [{"type": "string"}, {"$ref": "#/$defs/a"}]})",
+           "schemas 0 and 1 may allow the same value"},
           {R"({"minLength": 1, "minItems": 1})", "expected a 'type' beside keywords for several"},
           {R"({"type": "string", "minItems": 1})",
            "keywords for array do not apply to type 'string'"},
@@ -413,6 +557,20 @@ TEST(Constraint, RefusesByName) {
            {R"({"type": "texts"})", "there is no type \"texts\""},
            {R"({"type": "array", "minItems": 3, "maxItems": 2})", "'minItems' is above 'maxItems'"},
            {R"({"$ref": "#/$defs/x"})", "there is no \"#/$defs/x\" in the schema"},
+           {R"({"$ref": "#x"})", "expected a path like #/$defs/name, got \"#x\""},
+           {R"({"$defs": {"l": [true]}, "$ref": "#/$defs/l/1"})", "there is no \"#/$defs/l/1\""},
+           {R"({"$defs": {"l": [true]}, "$ref": "#/$defs/l/x"})", "there is no \"#/$defs/l/x\""},
+           {R"({"$defs": {"l": [true]}, "$ref": "#/$defs/l/:"})", "there is no \"#/$defs/l/:\""},
+           {R"({"$defs": {"l": [true]}, "$ref": "#/$defs/l//"})", "there is no \"#/$defs/l//\""},
+           {R"({"$defs": {"l": [true]}, "$ref": "#/$defs/l/"})", "there is no \"#/$defs/l/\""},
+           {R"({"$defs": {"l": [true]}, "$ref": "#/$defs/l/000000000"})",
+            "there is no \"#/$defs/l"},
+           {R"({"$defs": {"l": true}, "$ref": "#/$defs/l/x"})", "there is no \"#/$defs/l/x\""},
+           {R"({"type": "string", "const": 1})",
+            "const: expected at least one value of the schema's type"},
+           {R"({"enum": []})", "enum: expected at least one value of the schema's type"},
+           {R"({"anyOf": []})", "anyOf: expected at least one schema"},
+           {R"({"type": []})", "type: expected at least one type"},
            {R"({"type": "string", "maxLength": 100000})", "expected"},
            {R"({"type": "string", "minLength": 4, "maxLength": 3})",
             "'minLength' is above 'maxLength': nothing is allowed"},
@@ -444,13 +602,17 @@ TEST(Constraint, RefusesByName) {
            {"a(^b)", "a ^ that is not at the beginning"},
            {"(a$)", "a $ within a group"},
            {"[[:alpha:]]", "a named class [[:"},
-           {"[[=a=]]", "a named class [[:"}})
+           {"[[=a=]]", "a named class [[:"},
+           {"[[.a.]]", "a named class [[:"},
+           {"\\ba", "\\b"}})
     expectError(ErrorCode::Unsupported, std::string(what) + " is not supported", pattern(text));
   for (auto [text, what] : std::vector<std::pair<const char*, const char*>>{
            {"(a", "character 2: expected a ) to end the group"},
            {"(?<a", "expected a > to end the group's name"},
            {"(?P<a|b)", "expected a > to end the group's name"},
-           {"a)", "pattern \"a)\""},
+           {"a)", "pattern \"a)\": character 1: a ) without its ("},
+           {"a$b", "a $ that is not at the end"},
+           {"\xff", "the pattern is not valid UTF-8"},
            {"[a", "expected a ] to end the class"},
            {"[]", "expected a ] to end the class"},
            {"[^\\s\\S]", "a class of no character"},
@@ -477,6 +639,28 @@ TEST(Constraint, RefusesByName) {
   expectError(ErrorCode::InvalidArgument, "allows the empty text alone", pattern(""));
   expectError(ErrorCode::Unsupported, "needs more than 100000 nodes",
               pattern("((a{100}){100}){100}"));
+  const auto nested = [](int depth, const std::string& open, const std::string& close) {
+    std::string text = "a";
+    for (int i = 0; i < depth; ++i) text = open + text + close;
+    return text;
+  };
+  expectError(ErrorCode::InvalidArgument, "groups within each other",
+              [&] { Constraint::regex(nested(1000, "(", ")"), bytes()); });
+  // A chain of references, each a schema within the one before.
+  auto chained = [](int links) {
+    Json definitions{{"a" + std::to_string(links), true}};
+    for (int i = 0; i < links; ++i)
+      definitions["a" + std::to_string(i)] = {{"$ref", "#/$defs/a" + std::to_string(i + 1)}};
+    Constraint::jsonSchema(Json{{"$defs", definitions}, {"$ref", "#/$defs/a0"}}.dump(),
+                           "schema.json", bytes());
+  };
+  EXPECT_NO_THROW(chained(30));  // 31 references and what `true` allows
+  for (int links : {31, 63})
+    expectError(ErrorCode::InvalidArgument,
+                "that the tokenizer can spell and that ends within 32 nestings",
+                [&] { chained(links); });
+  expectError(ErrorCode::Unsupported, "more than 64 schemas within each other",
+              [&] { chained(64); });
   ConstraintState state(Constraint::regex("ab", bytes()));
   expectError(ErrorCode::InvalidArgument, "does not allow the token 120 here",
               [&] { state.accept('x'); });
