@@ -232,7 +232,8 @@ void joinBytes(Module& module, const std::vector<Scheme>& schemes) {
   Layer layer;
   layer.numbers = module.take("weight", {DType::I8});
   const CheckpointTensor& numbers = layer.numbers.tensor;
-  if (numbers.shape.size() != 2) throw module.error("weight", "expected a matrix");
+  if (numbers.shape.size() != 2 || elementCount(numbers.shape) == 0)
+    throw module.error("weight", "expected a matrix");
   layer.m = {numbers.shape[0], numbers.shape[1]};
   layer.dtypeName = numbers.dtypeName;
   layer.scales = module.take("weight_scale", kScales);

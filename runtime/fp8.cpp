@@ -79,7 +79,7 @@ bool isFp8(const CheckpointTensor& tensor) { return tensor.dtypeName == "F8_E4M3
 void joinFp8Layer(Module& module, std::string_view scaleName, const Shape& tile) {
   const CheckpointTensor* found = module.find("weight");
   const StoredWeight scales = module.take(scaleName, {DType::F32, DType::BF16, DType::F16});
-  if (!found || !isFp8(*found) || found->shape.size() != 2)
+  if (!found || !isFp8(*found) || found->shape.size() != 2 || elementCount(found->shape) == 0)
     throw module.error("weight", "expected a matrix of F8_E4M3 beside " + std::string(scaleName));
   const int64_t rows = found->shape[0], columns = found->shape[1];
   Shape block = tile;

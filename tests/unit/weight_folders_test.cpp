@@ -246,6 +246,238 @@ TEST(WeightFolders, SmallFloatsHaveNoLeadingOne) {
   EXPECT_EQ(decoded(folder, {{"quant_method", "fp8"}}), (std::vector<float>{1, 7, 8, -1}));
 }
 
+// A layer that fits, with one thing changed.
+struct BadLayer {
+  const char* message;
+  std::map<std::string, Array> tensors;  // that take the place of those that fit; none: left out
+  json config;
+  ErrorCode code = ErrorCode::InvalidFile;
+};
+
+void expectRefused(const std::map<std::string, Array>& fits, const json& config,
+                   const std::vector<BadLayer>& mistakes) {
+  const TemporaryFolder folder;
+  auto open = [&](const std::map<std::string, Array>& tensors, const json& settings) {
+    saveSafetensors(folder / "model.safetensors", tensors);
+    folder.write("config.json", json{{"quantization_config", settings}}.dump());
+    return Checkpoint::open(folder.path()).find("m.weight");
+  };
+  EXPECT_TRUE(open(fits, config)->defined());
+  for (const BadLayer& bad : mistakes) {
+    SCOPED_TRACE(bad.message);
+    std::map<std::string, Array> tensors = fits;
+    for (const auto& [name, array] : bad.tensors) {
+      tensors.erase(name);
+      if (array.defined()) tensors.emplace(name, array);
+    }
+    json settings = config;
+    if (!bad.config.is_null()) settings.merge_patch(bad.config);
+    test::expectError(bad.code, bad.message, [&] { open(tensors, settings); });
+  }
+}
+
+TEST(WeightFolders, LayersOfGptqThatDoNotFitAreRefused) {
+  const Array ones = Array::fromFloats({1, 1, 1, 1, 1, 1, 1, 1}, {1, 8});
+  expectRefused(
+      {{"m.qweight", words(std::vector<uint32_t>(8, 0x33333333), {1, 8})},
+       {"m.qzeros", words({0x77777777}, {1, 1})},
+       {"m.scales", ones}},
+      {{"quant_method", "gptq"}, {"bits", 4}, {"group_size", -1}},
+      {{"bits: expected 4 or 8, got 3", {}, {{"bits", 3}}, ErrorCode::Unsupported},
+       {"pack_dtype: expected int32, got \"int64\"",
+        {},
+        {{"pack_dtype", "int64"}},
+        ErrorCode::Unsupported},
+       {"checkpoint_format: expected gptq or gptq_v2, got \"marlin\"",
+        {},
+        {{"checkpoint_format", "marlin"}},
+        ErrorCode::Unsupported},
+       {"m.qweight: expected a matrix of words", {{"m.qweight", words({1, 2}, {2})}}, {}},
+       {"m.qweight: 7 outputs are no multiple of 8",
+        {{"m.qweight", words(std::vector<uint32_t>(7, 1), {1, 7})}},
+        {}},
+       {"m.qweight: 8 outputs are no multiple of 8", {{"m.qweight", words({}, {0, 8})}}, {}},
+       {"m.qweight: expected i32, got F32[1, 8]", {{"m.qweight", ones}}, {}},
+       {"m.scales: expected f16 or bf16 or f32[1, 8], got F32[2, 8]",
+        {{"m.scales", Array::fromFloats(std::vector<float>(16, 1), {2, 8})}},
+        {}},
+       {"m.scales: expected f16 or bf16 or f32[1, 8], got I32[1, 8]",
+        {{"m.scales", words(std::vector<uint32_t>(8, 1), {1, 8})}},
+        {}},
+       {"m.qzeros: expected i32[1, 1], got I32[1, 2]", {{"m.qzeros", words({1, 2}, {1, 2})}}, {}},
+       {"m.qzeros: the tensor is missing", {{"m.qzeros", Array()}}, {}},
+       {"m.weight: there are a matrix and its quantized form", {{"m.weight", ones}}, {}}});
+}
+
+TEST(WeightFolders, LayersOfAwqThatDoNotFitAreRefused) {
+  expectRefused(
+      {{"m.qweight", words({0x55555555, 0x44444444}, {2, 1})},
+       {"m.qzeros", words({0x33333333}, {1, 1})},
+       {"m.scales", Array::fromFloats({1, 2, 3, 4, 5, 6, 7, 8}, {1, 8})}},
+      {{"quant_method", "awq"}, {"bits", 4}, {"group_size", -1}},
+      {{"bits: expected 4, got 8", {}, {{"bits", 8}}, ErrorCode::Unsupported},
+       {"w_bit: expected 4, got 8", {}, {{"w_bit", 8}}, ErrorCode::Unsupported},
+       {"the key \"bits\" is missing", {}, {{"bits", nullptr}}},
+       {"version: expected gemm or GEMM, got \"gemv\"",
+        {},
+        {{"version", "gemv"}},
+        ErrorCode::Unsupported},
+       {"m.qweight: expected a matrix of words", {{"m.qweight", words({1, 2}, {2})}}, {}},
+       {"m.qweight: expected a matrix of words", {{"m.qweight", words({}, {0, 1})}}, {}},
+       {"m.qweight: expected an even number of inputs",
+        {{"m.qweight", words({1, 2, 3}, {3, 1})}},
+        {}},
+       {"m.qzeros: expected i32[1, 1], got I32[2, 1]", {{"m.qzeros", words({1, 2}, {2, 1})}}, {}},
+       {"m.scales: the tensor is missing", {{"m.scales", Array()}}, {}}});
+}
+
+TEST(WeightFolders, BytesWithScalesThatDoNotFitAreRefused) {
+  const json weights{{"num_bits", 8}, {"type", "int"}};
+  auto of = [](const json& more) {
+    return json{{"config_groups", {{"group_0", {{"weights", more}}}}}};
+  };
+  expectRefused(
+      {{"m.weight", bytes({10, 20, 30, 40}, {2, 2})},
+       {"m.weight_scale", Array::fromFloats({1, 2}, {2, 1})}},
+      {{"quant_method", "compressed-tensors"}, {"config_groups", {{"g", {{"weights", weights}}}}}},
+      {{"num_bits: expected int of 4 or 8 bits or float of 8, got 3",
+        {},
+        of({{"num_bits", 3}, {"type", "int"}}),
+        ErrorCode::Unsupported},
+       {"num_bits: expected int of 4 or 8 bits or float of 8, got 4",
+        {},
+        of({{"num_bits", 4}, {"type", "float"}}),
+        ErrorCode::Unsupported},
+       {"type: expected int or float, got \"bool\"",
+        {},
+        of({{"num_bits", 8}, {"type", "bool"}}),
+        ErrorCode::Unsupported},
+       {"block_structure: expected the rows and columns of a tile, got an array",
+        {},
+        of({{"num_bits", 8}, {"type", "float"}, {"block_structure", {128}}})},
+       {"block_structure: expected the rows and columns of a tile, got \"2x2\"",
+        {},
+        of({{"num_bits", 8}, {"type", "float"}, {"block_structure", "2x2"}})},
+       {"config_groups: expected at least one group, got an object",
+        {},
+        {{"config_groups", {{"g", nullptr}}}}},
+       {"config_groups: expected at least one group, got 3", {}, {{"config_groups", 3}}},
+       {"sparsity_config.format: expected dense, got \"24\"",
+        {},
+        {{"sparsity_config", {{"format", "24"}}}},
+        ErrorCode::Unsupported},
+       {"m.weight: expected a matrix", {{"m.weight", bytes({1, 2}, {2})}}, {}},
+       {"m.weight: expected a matrix", {{"m.weight", bytes({}, {2, 0})}}, {}},
+       {"m.weight: expected a matrix", {{"m.weight", bytes({}, {0, 2})}}, {}},
+       {"m.weight: the tensor is missing", {{"m.weight", Array()}}, {}},
+       {"m.weight_scale: expected one scale, one for each of 2 rows, or one for each group of a "
+        "row, got [1, 2]",
+        {{"m.weight_scale", Array::fromFloats({1, 2}, {1, 2})}},
+        {}}});
+}
+
+TEST(WeightFolders, LayersInWordsThatDoNotFitAreRefused) {
+  Array shape(DType::I64, {2}), odd(DType::I64, {2});
+  shape.set(0, 2), shape.set(1, 8);
+  odd.set(0, 2), odd.set(1, 7);
+  const json weights{{"num_bits", 4}, {"type", "int"}, {"group_size", 4}};
+  expectRefused(
+      {{"m.weight_packed", words({0x88888888, 0x99999999}, {2, 1})},
+       {"m.weight_shape", shape},
+       {"m.weight_scale", Array::fromFloats({1, 2, 3, 4}, {2, 2})}},
+      {{"quant_method", "compressed-tensors"},
+       {"format", "pack-quantized"},
+       {"config_groups", {{"g", {{"weights", weights}}}}}},
+      {{"m.weight_packed: [2, 1] words do not hold 2 x 7 numbers of the bits of a group",
+        {{"m.weight_shape", odd}},
+        {}},
+       {"m.weight_packed: [1, 1] words do not hold 2 x 8 numbers of the bits of a group",
+        {{"m.weight_packed", words({1}, {1, 1})}},
+        {}},
+       {"m.weight_scale: expected one scale, one for each of 2 rows, or one for each group of a "
+        "row, got [2, 4]",
+        {{"m.weight_scale", Array::fromFloats(std::vector<float>(8, 1), {2, 4})}},
+        {}},
+       {"m.weight_zero_point: expected i32[1, 2], got I32[2, 2]",
+        {{"m.weight_zero_point", words({1, 2, 3, 4}, {2, 2})}},
+        {}},
+       {"m.weight_g_idx: expected i32 or i64[8], got I32[4]",
+        {{"m.weight_g_idx", words({0, 0, 1, 1}, {4})}},
+        {}},
+       {"m.weight_shape: the tensor is missing", {{"m.weight_shape", Array()}}, {}}});
+}
+
+// Columns in the order of their groups, 4 of each: what is stored first belongs to group 1.
+TEST(WeightFolders, ColumnsInWordsMayHaveAnOrder) {
+  const TemporaryFolder folder;
+  Array shape(DType::I64, {2});
+  shape.set(0, 1), shape.set(1, 8);
+  saveSafetensors(folder / "model.safetensors",
+                  {{"m.weight_packed", words({0xfedcba98}, {1, 1})},
+                   {"m.weight_shape", shape},
+                   {"m.weight_g_idx", words({1, 0, 1, 0, 1, 0, 1, 0}, {8})},
+                   {"m.weight_scale", Array::fromFloats({1, 10}, {1, 2})}});
+  const json weights{{"num_bits", 4}, {"type", "int"}, {"group_size", 4}};
+  EXPECT_EQ(decoded(folder, {{"quant_method", "compressed-tensors"},
+                             {"config_groups", {{"g", {{"weights", weights}}}}}}),
+            (std::vector<float>{0, 1, 20, 3, 40, 5, 60, 7}));
+  EXPECT_TRUE(Checkpoint::open(folder.path()).entry("m.weight")->blocks->ordered);
+}
+
+// Scales of f8: of tiles, whose last ones are smaller, and those that do not fit.
+TEST(WeightFolders, SmallFloatsHaveScalesOfTheirTiles) {
+  const TemporaryFolder folder;
+  auto write = [&](const Shape& matrix, const Shape& scales, const json& config) {
+    const int64_t size = matrix.size() == 2 ? matrix[0] * matrix[1] : matrix[0];
+    const int64_t count = elementCount(scales);
+    std::string file =
+        makeSafetensorsHeader({{"m.weight_scale", "F32", DType::F32, scales, 0, size_t(4 * count)},
+                               {"m.weight", "F8_E4M3", {}, matrix, 0, size_t(size)}},
+                              {});
+    for (int64_t i = 0; i < count; ++i) {
+      const float scale = float(i + 1);
+      file.append(reinterpret_cast<const char*>(&scale), sizeof scale);
+    }
+    file += std::string(size_t(size), '\x38');  // 1
+    folder.write("model.safetensors", file);
+    return decoded(folder, config);
+  };
+  const json tiles{{"quant_method", "fp8"}, {"weight_block_size", {2, 2}}},
+      plain{{"quant_method", "fp8"}};
+  EXPECT_EQ(write({3, 3}, {2, 2}, tiles), (std::vector<float>{1, 1, 2, 1, 1, 2, 3, 3, 4}));
+  EXPECT_EQ(write({2, 3}, {2}, plain), (std::vector<float>{1, 1, 1, 2, 2, 2}));
+  EXPECT_EQ(write({2, 3}, {2, 1}, plain), (std::vector<float>{1, 1, 1, 2, 2, 2}));
+  EXPECT_EQ(write({2, 3}, {1}, tiles), (std::vector<float>{1, 1, 1, 1, 1, 1}));
+  const json compressed{
+      {"quant_method", "compressed-tensors"},
+      {"config_groups",
+       {{"g", {{"weights", {{"num_bits", 8}, {"type", "float"}, {"block_structure", {2, 1}}}}}}}}};
+  EXPECT_EQ(write({3, 2}, {2, 2}, compressed), (std::vector<float>{1, 2, 1, 2, 3, 4}));
+  const ErrorCode bad = ErrorCode::InvalidFile;
+  test::expectError(bad,
+                    "m.weight_scale: expected one scale, one for each of 3 rows, or one for each "
+                    "tile, got [2, 3]",
+                    [&] { write({3, 3}, {2, 3}, tiles); });
+  test::expectError(bad, "m.weight_scale: expected one scale, one for each of 3 rows, got [2, 2]",
+                    [&] { write({3, 3}, {2, 2}, plain); });
+  const char* matrix = "m.weight: expected a matrix of F8_E4M3 beside weight_scale";
+  test::expectError(bad, matrix, [&] { write({4}, {1}, plain); });
+  test::expectError(bad, matrix, [&] { write({2, 0}, {1}, plain); });
+  test::expectError(bad, matrix, [&] { write({0, 2}, {1}, tiles); });
+  test::expectError(
+      bad, "weight_block_size: expected the rows and columns of a tile, got 128",
+      [&] { write({2, 2}, {1}, {{"quant_method", "fp8"}, {"weight_block_size", 128}}); });
+  test::expectError(bad, "weight_block_size: expected the rows and columns of a tile", [&] {
+    write({2, 2}, {1}, {{"quant_method", "fp8"}, {"weight_block_size", {128}}});
+  });
+  test::expectError(ErrorCode::Unsupported, "fmt: expected e4m3, got \"e5m2\"",
+                    [&] { write({2, 2}, {1}, {{"quant_method", "fp8"}, {"fmt", "e5m2"}}); });
+  std::string file = makeSafetensorsHeader({{"m.weight", "F8_E4M3", {}, {1, 1}, 0, 1}}, {});
+  folder.write("model.safetensors", file + "1");
+  test::expectError(bad, "m.weight: the matrix of F8_E4M3 has no scale",
+                    [&] { decoded(folder, plain); });
+}
+
 TEST(WeightFolders, PatternsOfAnAdapterBeginAtADot) {
   const TemporaryFolder model, adapter;
   const Array matrix = Array::fromFloats({1, 2, 3, 4}, {2, 2});
