@@ -144,6 +144,52 @@ TEST(TextStages, BytesFallBackTogether) {
   EXPECT_EQ(decoded(decoder, {5}), "\ufffd");
 }
 
+// Two hexadecimal digits between "<0x" and ">" are a byte, anything else is a token of its own.
+TEST(TextStages, BytesAreSpelledWithTwoDigits) {
+  for (auto [token, text] : {std::pair("<0x41>", "A"),
+                             {"<0x00>", ""},
+                             {"<0xc3>", "\ufffd"},
+                             {"<0x4>", "<0x4>"},
+                             {"<0x4g>", "<0x4g>"},
+                             {"<0xg4>", "<0xg4>"},
+                             {"<0x411>", "<0x411>"},
+                             {"<1x41>", "<1x41>"},
+                             {"<0x41)", "<0x41)"},
+                             {"<0x+4>", "<0x+4>"}}) {
+    const json file = {
+        {"decoder", {{"type", "ByteFallback"}}},
+        {"model", {{"type", "BPE"}, {"vocab", {{token, 0}}}, {"merges", json::array()}}}};
+    const std::string want = std::string_view(token) == "<0x00>" ? std::string(1, '\0') : text;
+    EXPECT_EQ(Tokenizer::parse(file.dump(), "f").decode(std::vector<int>{0}), want) << token;
+  }
+}
+
+// Behind Fuse a text is replaced wherever it comes from, one token or several; before it, a pattern
+// is looked for in each token.
+TEST(TextStages, TextsAreReplacedWithinAndAcrossTokens) {
+  auto decodes = [](const json& decoders, const std::vector<std::string>& tokens) {
+    json vocabulary;
+    std::vector<int> ids;
+    for (const std::string& token : tokens) {
+      if (!vocabulary.contains(token)) vocabulary[token] = int(vocabulary.size());
+      ids.push_back(vocabulary[token]);
+    }
+    const json file = {
+        {"decoder", {{"type", "Sequence"}, {"decoders", decoders}}},
+        {"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", json::array()}}}};
+    return Tokenizer::parse(file.dump(), "f").decode(ids);
+  };
+  auto replace = [](const char* kind, const char* pattern) {
+    return json{{"type", "Replace"}, {"pattern", {{kind, pattern}}}, {"content", "<>"}};
+  };
+  const json fuse = {{"type", "Fuse"}}, bytes = {{"type", "ByteFallback"}};
+  EXPECT_EQ(decodes({fuse, replace("String", "ab")}, {"1ab2ab3"}), "1<>2<>3");
+  EXPECT_EQ(decodes({fuse, replace("String", "ab")}, {"1a", "b2", "a", "b", "a"}), "1<>2<>a");
+  EXPECT_EQ(decodes({replace("String", "ab")}, {"1ab2ab3", "a", "b"}), "1<>2<>3ab");
+  EXPECT_EQ(decodes({bytes, replace("Regex", "[ab]+")}, {"1ab2a", "b", "<0x61>"}), "1<>2<><><>");
+  EXPECT_EQ(decodes({bytes, replace("String", "ab")}, {"1a", "b2"}), "1ab2");
+}
+
 TEST(TextStages, WordPiecesJoinAndPunctuationIsTidied) {
   const json pieces = {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", false}};
   EXPECT_EQ(decoded(pieces, {3, 7, 3}), "cd c");

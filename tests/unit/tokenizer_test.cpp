@@ -534,6 +534,9 @@ const BadFile kBad[] = {
     {"AddedIdNegative", "/added_tokens/0/id", "-5", kFile, "added_tokens[0].id: expected"},
     {"AddedEmpty", "/added_tokens/0/content", "\"\"", kFile, "expected a token, got empty text"},
     {"AddedUnknownKey", "/added_tokens/0/magic", "1", kFile, "added_tokens[0].magic: unknown key"},
+    {"AddedObject", "/added_tokens", "{}", kFile, "added_tokens: expected an array, got an object"},
+    {"MergesObject", "/model/merges", "{}", kFile,
+     "model.merges: expected an array, got an object"},
     {"EmptyToken", "/model/vocab", R"({"": 0})", kFile, "has an empty token"},
     {"VocabIsList", "/model/vocab", "[]", kFile, "expected an object of tokens, got an array"},
     {"MergeUnknownPiece", "/model/merges/0", "\"a z\"", kFile, "needs \"z\", which is not in"},
@@ -550,6 +553,8 @@ const BadFile kBad[] = {
      "model.unk_id: expected an integer from 0 to 0, got 1"},
     {"UnigramScore", "/model", R"({"type":"Unigram","vocab":[["a"]]})", kFile,
      "model.vocab[0]: expected a token and its score"},
+    {"UnigramObject", "/model", R"({"type":"Unigram","vocab":[{"a":0,"b":-1}]})", kFile,
+     "model.vocab[0]: expected a token and its score"},
     {"UnigramEmpty", "/model", R"({"type":"Unigram","vocab":[]})", kFile,
      "model.vocab: expected an array of tokens and scores"},
     {"WordPieceUnknown", "/model", R"({"type":"WordPiece","unk_token":"?","vocab":{"a":0},
@@ -560,6 +565,17 @@ const BadFile kBad[] = {
      "model.end_of_word_suffix: expected a string"},
     {"UnkMissing", "/model/unk_token", "\"<unk>\"", kFile, "\"<unk>\" is not in the vocabulary"},
     {"ModelUnknownKey", "/model/novel", "1", kFile, "model.novel: unknown key"},
+    {"NormalizerUnknownKey", "/normalizer", R"({"type":"NFC","form":1})", kFile,
+     "normalizer.form: unknown key"},
+    {"LowercaseUnknownKey", "/normalizer", R"({"type":"Lowercase","form":1})", kFile,
+     "normalizer.form: unknown key"},
+    {"BytesUnknownKey", "/normalizer", R"({"type":"ByteLevel","form":1})", kFile,
+     "normalizer.form: unknown key"},
+    {"DecoderUnknownKey", "/decoder",
+     R"({"type":"WordPiece","prefix":"#","cleanup":true,"form":1})", kFile,
+     "decoder.form: unknown key"},
+    {"FuseUnknownKey", "/decoder", R"({"type":"Fuse","form":1})", kFile,
+     "decoder.form: unknown key"},
     {"UnknownNormalizer", "/normalizer", R"({"type":"Uppercase"})", kUnsupported,
      "normalizer \"Uppercase\" is not supported"},
     {"UnknownPreTokenizer", "/pre_tokenizer", R"({"type":"Sentences"})", kUnsupported,
@@ -568,6 +584,15 @@ const BadFile kBad[] = {
      kFile, "normalizer.precompiled_charsmap: expected base64, got the character \"!\""},
     {"CharsmapShort", "/normalizer", R"({"type":"Precompiled","precompiled_charsmap":"CAAAAAAA"})",
      kFile, "expected a trie within its 6 bytes, got one of 8"},
+    {"CharsmapLength", "/normalizer", R"({"type":"Precompiled","precompiled_charsmap":"AAAAA"})",
+     kFile, "normalizer.precompiled_charsmap: expected base64, got 5 characters"},
+    {"SplitUnknownKey", "/pre_tokenizer",
+     R"({"type":"Split","pattern":{"String":"a"},"behavior":"Removed","form":1})", kFile,
+     "pre_tokenizer.form: unknown key"},
+    {"DigitsUnknownKey", "/pre_tokenizer", R"({"type":"Digits","form":1})", kFile,
+     "pre_tokenizer.form: unknown key"},
+    {"SpaceUnknownKey", "/pre_tokenizer", R"({"type":"WhitespaceSplit","form":1})", kFile,
+     "pre_tokenizer.form: unknown key"},
     {"DelimiterOfTwo", "/pre_tokenizer", R"({"type":"CharDelimiterSplit","delimiter":"ab"})", kFile,
      "pre_tokenizer.delimiter: expected one character"},
     {"LengthZero", "/pre_tokenizer", R"({"type":"FixedLength","length":0})", kFile,
@@ -599,6 +624,31 @@ const BadFile kBad[] = {
     {"BertIdPastVocabulary", "/post_processor",
      R"({"type":"BertProcessing","sep":["<s>",11],"cls":["<s>",9]})", kFile,
      "post_processor.sep[1]: expected an integer from 0 to 10, got 11"},
+    {"SuffixEmpty", "/decoder", R"({"type":"BPEDecoder","suffix":""})", kFile,
+     "decoder.suffix: expected a suffix, got empty text"},
+    {"CtcWithoutPad", "/decoder",
+     R"({"type":"CTC","pad_token":"","word_delimiter_token":"|","cleanup":true})", kFile,
+     "decoder.pad_token: expected a token, got empty text"},
+    {"CtcWithoutDelimiter", "/decoder",
+     R"({"type":"CTC","pad_token":"p","word_delimiter_token":"","cleanup":true})", kFile,
+     "decoder.word_delimiter_token: expected a token, got empty text"},
+    {"BertTokenAlone", "/post_processor",
+     R"({"type":"BertProcessing","sep":["<s>"],"cls":["<s>",9]})", kFile,
+     "post_processor.sep: expected a token and its id, got an array"},
+    {"BertTokenText", "/post_processor", R"({"type":"BertProcessing","sep":["<s>",9],"cls":"<s>"})",
+     kFile, "post_processor.cls: expected a token and its id, got \"<s>\""},
+    {"RobertaUnknownKey", "/post_processor",
+     R"({"type":"RobertaProcessing","sep":["<s>",9],"cls":["<s>",9],"form":1})", kFile,
+     "post_processor.form: unknown key"},
+    {"TemplateOfB", "/post_processor/single/1/Sequence/id", "\"B\"", kFile,
+     "post_processor.single[1].Sequence.id: expected the sequence A, got \"B\""},
+    {"TemplateOfC", "/post_processor/pair", R"([{"Sequence":{"id":"A"}},{"Sequence":{"id":"C"}}])",
+     kFile, "post_processor.pair[1].Sequence.id: expected the sequence A or B, got \"C\""},
+    {"TemplatePairWithoutB", "/post_processor/pair", R"([{"Sequence":{"id":"A"}}])", kFile,
+     "post_processor.pair: expected the sequences A and B exactly once"},
+    {"TemplatePairOfTwoA", "/post_processor/pair",
+     R"([{"Sequence":{"id":"A"}},{"Sequence":{"id":"A"}},{"Sequence":{"id":"B"}}])", kFile,
+     "post_processor.pair: expected the sequences A and B exactly once"},
     {"UnknownDecoder", "/decoder", R"({"type":"Letters"})", kUnsupported,
      "decoder \"Letters\" is not supported"},
     {"BadPattern", "/pre_tokenizer",
@@ -619,6 +669,47 @@ const BadFile kBad[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Files, BadTokenizer, testing::ValuesIn(kBad),
                          [](auto& info) { return std::string(info.param.name); });
+
+// An added token of 1024 bytes is found, a longer one refused; one that the normalizer leaves
+// nothing of is not looked for.
+TEST(Tokenizer, AddedTokensHaveALength) {
+  auto with = [](size_t bytes) {
+    json file = smallFile();
+    file["added_tokens"][0]["content"] = std::string(bytes, '-');
+    file["post_processor"] = nullptr;
+    return Tokenizer::parse(file.dump(), "f");
+  };
+  EXPECT_EQ(with(1024).encode("a" + std::string(1024, '-'), {.allowSpecialText = true}),
+            (std::vector<int>{0, 9}));
+  expectError(kFile, "added_tokens[0].content: an added token of 1025 bytes, expected at most 1024",
+              [&] { with(1025); });
+  json file = smallFile();
+  file["normalizer"] = {{"type", "Replace"}, {"pattern", {{"String", "<s>"}}}, {"content", ""}};
+  file["added_tokens"][0].update({{"special", false}, {"normalized", true}});
+  EXPECT_EQ(Tokenizer::parse(file.dump(), "f").encode("a<s>b", kPlain), (std::vector<int>{4}));
+}
+
+// 32 stages of each kind are taken, one more is refused by its place.
+TEST(Tokenizer, CountsItsStages) {
+  const std::tuple<const char*, const char*, const char*, json> kinds[] = {
+      {"normalizer", "normalizers", "normalizers", {{"type", "NFC"}}},
+      {"pre_tokenizer", "pretokenizers", "pre-tokenizers", {{"type", "Digits"}}},
+      {"decoder", "decoders", "decoders", {{"type", "Fuse"}}}};
+  for (auto& [stage, list, words, one] : kinds)
+    for (size_t count : {32, 33}) {
+      json file = smallFile();
+      file[stage] = {{"type", "Sequence"}, {list, json::array()}};
+      for (size_t i = 0; i < count; ++i) file[stage][list].push_back(one);
+      auto parse = [&] { Tokenizer::parse(file.dump(), "tokenizer.json"); };
+      if (count == 32)
+        EXPECT_NO_THROW(parse()) << stage;
+      else
+        expectError(
+            kFile,
+            std::string("tokenizer.json: ") + stage + "." + list + "[32]: more than 32 " + words,
+            parse);
+    }
+}
 
 TEST(Tokenizer, RefusesTextThatIsNoJson) {
   expectError(kFile, "t.json: not valid JSON at byte",

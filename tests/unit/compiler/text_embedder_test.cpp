@@ -71,5 +71,62 @@ TEST(TextEmbedder, TextsThatCannotBeRows) {
                     [&] { embedder.encode("abcdab"); });
 }
 
+// What a program lacks that gives no embeddings of texts.
+TEST(TextEmbedder, NamesWhatAProgramLacks) {
+  struct Given {
+    std::string entry = "embed", ids = "input_ids", mask = "attention_mask", more,
+                output = "embeddings", second;
+    DType dtype = DType::I64, result = DType::F32;
+    bool isRow = false, isWide = false, isDeep = false;
+  };
+  auto embedder = [](const Given& given) {
+    Graph g;
+    g.entry(given.entry);
+    const Dim batch = g.dim("batch", 1, kRows), seq = g.dim("seq", 1, kLongest);
+    Tensor sum;
+    for (const std::string& name : {given.ids, given.mask, given.more})
+      if (!name.empty()) {
+        const bool isRow = given.isRow && name == given.ids;
+        Tensor x = g.input(name, name == given.ids ? given.dtype : DType::I64,
+                           isRow ? Dims{seq} : Dims{batch, seq});
+        x = cast(x, DType::F32);
+        sum = sum.defined() ? sum + x : x;
+      }
+    const Tensor row = reduceSum(sum, {1}, true);
+    g.output(given.output, cast(given.isWide   ? sum
+                                : given.isDeep ? reshape(row, {batch, 1, 1})
+                                               : row,
+                                given.result));
+    if (!given.second.empty()) g.output(given.second, row);
+    Session session(compile(g, {.backend = "reference"}));
+    TextEmbedder(session, letters(), 5, kPad);
+  };
+  EXPECT_NO_THROW(embedder({}));
+  EXPECT_NO_THROW(embedder({.more = "token_type_ids"}));
+  const std::string inputs =
+                        "expected the inputs input_ids, attention_mask and token_type_ids, i64 "
+                        "[batch, seq], got '",
+                    both = "expected the inputs input_ids and attention_mask",
+                    result = "expected embeddings to be f32 [batch, hidden]",
+                    one = "expected the one output embeddings";
+  for (const auto& [given, message] : std::vector<std::pair<Given, std::string>>{
+           {{.entry = "forward"},
+            "it has no entry point 'embed', which BERT, RoBERTa and MiniLM have"},
+           {{.more = "positions"}, inputs + "positions'"},
+           {{.dtype = DType::I32}, inputs + "input_ids'"},
+           {{.isRow = true}, inputs + "input_ids'"},
+           {{.mask = ""}, both},
+           {{.ids = "token_type_ids"}, both},
+           {{.output = "hidden"}, one},
+           {{.second = "more"}, one},
+           {{.result = DType::F64}, result},
+           {{.isWide = true}, result},
+           {{.isDeep = true}, result}}) {
+    SCOPED_TRACE(message);
+    test::expectError(ErrorCode::Unsupported, "the model gives no embeddings of texts: " + message,
+                      [&] { embedder(given); });
+  }
+}
+
 }  // namespace
 }  // namespace lathe
