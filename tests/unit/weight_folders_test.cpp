@@ -309,6 +309,91 @@ TEST(WeightFolders, LayersOfGptqThatDoNotFitAreRefused) {
        {"m.weight: there are a matrix and its quantized form", {{"m.weight", ones}}, {}}});
 }
 
+// What writers note of how the numbers were found, and for whom, changes none of them.
+TEST(WeightFolders, NotesOfWritersChangeNoNumbers) {
+  const TemporaryFolder folder;
+  auto with = [](json config, const std::vector<std::string>& notes) {
+    for (const std::string& note : notes) config[note] = "x";
+    return config;
+  };
+  const Array eight = Array::fromFloats({1, 1, 1, 1, 1, 1, 1, 1}, {1, 8});
+  saveSafetensors(folder / "model.safetensors",
+                  {{"m.qweight", words(std::vector<uint32_t>(8, 0x99999999), {1, 8})},
+                   {"m.qzeros", words({0x77777777}, {1, 1})},
+                   {"m.scales", eight}});
+  EXPECT_EQ(decoded(folder, with({{"quant_method", "gptq"}, {"bits", 4}, {"pack_dtype", "int32"}},
+                                 {"sym",
+                                  "desc_act",
+                                  "lm_head",
+                                  "true_sequential",
+                                  "static_groups",
+                                  "damp_percent",
+                                  "damp_auto_increment",
+                                  "quantizer",
+                                  "meta",
+                                  "mse",
+                                  "act_group_aware",
+                                  "hyb_act",
+                                  "dataset",
+                                  "tokenizer",
+                                  "model_seqlen",
+                                  "block_name_to_quantize",
+                                  "module_name_preceding_first_block",
+                                  "modules_in_block_to_quantize",
+                                  "modules_to_not_convert",
+                                  "batch_size",
+                                  "use_cuda_fp16",
+                                  "use_exllama",
+                                  "disable_exllama",
+                                  "exllama_config",
+                                  "max_input_length",
+                                  "cache_block_outputs",
+                                  "backend",
+                                  "model_name_or_path",
+                                  "model_file_base_name",
+                                  "pack_impl",
+                                  "offload_to_disk",
+                                  "offload_to_disk_path"})),
+            std::vector<float>(64, 1));
+  saveSafetensors(folder / "model.safetensors",
+                  {{"m.qweight", words({0x99999999, 0x99999999}, {2, 1})},
+                   {"m.qzeros", words({0x88888888}, {1, 1})},
+                   {"m.scales", eight}});
+  EXPECT_EQ(
+      decoded(folder, with({{"quant_method", "awq"}, {"w_bit", 4}, {"version", "gemm"}},
+                           {"modules_to_not_convert", "backend", "do_fuse", "fuse_max_seq_len",
+                            "modules_to_fuse", "exllama_config", "desc_act", "sym"})),
+      std::vector<float>(16, 1));
+  saveSafetensors(folder / "model.safetensors", {{"m.weight", bytes({1, 2}, {1, 2})},
+                                                 {"m.weight_scale", Array::fromFloats({1}, {1})}});
+  const json weights =
+      with({{"num_bits", 8}, {"type", "int"}, {"strategy", "tensor"}},
+           {"symmetric", "observer", "observer_kwargs", "actorder", "scale_dtype", "zp_dtype"});
+  for (const char* format :
+       {"int-quantized", "naive-quantized", "mixed-precision", "float-quantized", "pack-quantized"})
+    EXPECT_EQ(decoded(folder, with({{"quant_method", "compressed-tensors"},
+                                    {"format", format},
+                                    {"sparsity_config", {{"format", "dense"}}},
+                                    {"config_groups",
+                                     {{"g",
+                                       {{"weights", weights},
+                                        {"format", format},
+                                        {"targets", {"Linear"}},
+                                        {"input_activations", {{"num_bits", 8}}}}}}}},
+                                   {"ignore", "global_compression_ratio", "version"})),
+              (std::vector<float>{1, 2}));
+  std::string file = makeSafetensorsHeader(
+      {{"m.weight_scale", "F32", DType::F32, {1}, 0, 4}, {"m.weight", "F8_E4M3", {}, {1, 1}, 0, 1}},
+      {});
+  const float scale = 3;
+  file.append(reinterpret_cast<const char*>(&scale), sizeof scale);
+  folder.write("model.safetensors", file + "\x38");
+  EXPECT_EQ(decoded(folder, with({{"quant_method", "fp8"}, {"fmt", "e4m3"}},
+                                 {"activation_scheme", "scale_fmt", "modules_to_not_convert",
+                                  "ignored_layers", "activation_scale_ub"})),
+            std::vector<float>{3});
+}
+
 TEST(WeightFolders, LayersOfAwqThatDoNotFitAreRefused) {
   expectRefused(
       {{"m.qweight", words({0x55555555, 0x44444444}, {2, 1})},
@@ -348,6 +433,12 @@ TEST(WeightFolders, BytesWithScalesThatDoNotFitAreRefused) {
         {},
         of({{"num_bits", 4}, {"type", "float"}}),
         ErrorCode::Unsupported},
+       {"novel", {}, of({{"num_bits", 8}, {"type", "int"}, {"novel", 1}}), ErrorCode::Unsupported},
+       {"novel",
+        {},
+        {{"config_groups", {{"g", {{"weights", weights}, {"novel", 1}}}}}},
+        ErrorCode::Unsupported},
+       {"novel", {}, {{"novel", 1}}, ErrorCode::Unsupported},
        {"type: expected int or float, got \"bool\"",
         {},
         of({{"num_bits", 8}, {"type", "bool"}}),
@@ -545,6 +636,33 @@ TEST(WeightFolders, AdaptersThatDoNotFitAreRefused) {
   EXPECT_EQ(good.find("a.n.weight")->at(1), 8) << "trained whole";
   EXPECT_EQ(write(fits, config("use_rslora", true)).updates()[0].scale, 3);
   EXPECT_EQ(write(fits, {{"peft_type", "LORA"}, {"r", 1}}).updates()[0].scale, 8);
+  // The scale is a share of the rank or, stabilized, of its root.
+  const Tensors four = {
+      {of + "lora_A.weight", Array::fromFloats(std::vector<float>(8, 1), {4, 2})},
+      {of + "lora_B.weight", Array::fromFloats(std::vector<float>(12, 1), {3, 4})}};
+  json rank4 = config("r", 4);
+  EXPECT_EQ(write(four, rank4).updates()[0].scale, 3.0 / 4);
+  rank4["use_rslora"] = true;
+  EXPECT_EQ(write(four, rank4).updates()[0].scale, 3.0 / 2);
+  // What the tensors say themselves, and what was of training.
+  json noted = rank1;
+  for (const char* note : {"target_modules",  "modules_to_save",
+                           "exclude_modules", "layers_to_transform",
+                           "layers_pattern",  "base_model_name_or_path",
+                           "revision",        "task_type",
+                           "inference_mode",  "lora_dropout",
+                           "auto_mapping",    "megatron_core",
+                           "megatron_config", "eva_config",
+                           "loftq_config",    "corda_config",
+                           "peft_version",    "ensure_weight_tying",
+                           "runtime_config",  "qalora_group_size"})
+    noted[note] = "x";
+  noted["bias"] = "none";
+  for (const json& way :
+       {json(true), json(false), json("gaussian"), json("eva"), json("orthogonal")}) {
+    noted["init_lora_weights"] = way;
+    EXPECT_EQ(write(fits, noted).updates()[0].scale, 3) << way;
+  }
 
   // The weight as [inputs, outputs].
   const Tensors turned = {{of + "lora_A.weight", Array::fromFloats({1, 2, 3}, {1, 3})},
