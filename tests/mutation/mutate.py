@@ -45,6 +45,7 @@ import table_readers  # noqa: E402
 import table_rooms  # noqa: E402
 import table_runtime  # noqa: E402
 import table_seams  # noqa: E402
+import table_stages  # noqa: E402
 import table_surface  # noqa: E402
 import table_unseen  # noqa: E402
 
@@ -55,7 +56,7 @@ MUTANTS = (table_compiler.MUTANTS + table_backends.MUTANTS + table_runtime.MUTAN
            table_fresh.MUTANTS + table_drawn.MUTANTS + table_grouped.MUTANTS +
            table_hub.MUTANTS + table_blind.MUTANTS + table_ranks.MUTANTS + table_python.MUTANTS +
            table_interior.MUTANTS + table_overlooked.MUTANTS + table_numbers.MUTANTS +
-           table_rooms.MUTANTS + table_answers.MUTANTS)
+           table_rooms.MUTANTS + table_answers.MUTANTS + table_stages.MUTANTS)
 WANTED = 0.95
 PYTHON = os.environ.get("LATHE_PYTHON", "python3")
 LEAST = 70  # bugs in the tables

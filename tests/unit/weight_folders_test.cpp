@@ -512,7 +512,10 @@ TEST(WeightFolders, ColumnsInWordsMayHaveAnOrder) {
   EXPECT_EQ(decoded(folder, {{"quant_method", "compressed-tensors"},
                              {"config_groups", {{"g", {{"weights", weights}}}}}}),
             (std::vector<float>{0, 1, 20, 3, 40, 5, 60, 7}));
-  EXPECT_TRUE(Checkpoint::open(folder.path()).entry("m.weight")->blocks->ordered);
+  const auto blocks = Checkpoint::open(folder.path()).entry("m.weight")->blocks;
+  EXPECT_TRUE(blocks->ordered);
+  EXPECT_EQ(blocks->dtype, DType::I4);
+  EXPECT_EQ(blocks->block, 4);
 }
 
 // Scales of f8: of tiles, whose last ones are smaller, and those that do not fit.
