@@ -354,6 +354,11 @@ TEST(SentencePieceModels, AreRefusedByByteOrPiece) {
   refuse(unknown + field(2, flag(24, 1)), "treat_whitespace_as_suffix", ErrorCode::Unsupported);
   refuse(unknown + field(3, flag(5, 0)), "escape_whitespaces", ErrorCode::Unsupported);
   refuse(unknown + field(5, field(2, "x")), "denormalizer_spec", ErrorCode::Unsupported);
+  // The same fields with the values that they have anyway.
+  for (const std::string& usual :
+       {field(2, flag(24, 0)), field(3, flag(5, 1)), field(5, field(2, "")), field(2, flag(3, 1)),
+        field(2, flag(3, 2))})
+    EXPECT_NO_THROW(SentencePieceModel::read(unknown + usual, "x.model"));
 }
 
 TEST(SentencePieceModels, AreOfTheClassThatReadsThem) {
@@ -364,6 +369,15 @@ TEST(SentencePieceModels, AreOfTheClassThatReadsThem) {
   files.texts["tokenizer.model"] = piece("<unk>", 2) + piece("a");
   files.texts["tokenizer_config.json"] = R"({"tokenizer_class": "XLMRobertaTokenizer"})";
   expectRefused(files, "DIR/tokenizer.model: expected at least 4 pieces, got 2");
+  const std::string three = piece("<unk>", 2) + piece("a") + piece("b");
+  files.texts["tokenizer.model"] = three;
+  expectRefused(files, "DIR/tokenizer.model: expected at least 4 pieces, got 3");
+  files.texts["tokenizer.model"] = three + piece("c");
+  EXPECT_TRUE(convertTokenizer(files));
+  files.texts["tokenizer_config.json"] = R"({"tokenizer_class": "LlamaTokenizer"})";
+  expectRefused(files,
+                "DIR/tokenizer.model: model_type: expected 2 (BPE) of this class, got 1 (unigram)",
+                ErrorCode::Unsupported);
 }
 
 TEST(FolderTokenizers, MarianHasOneVocabulary) {
@@ -373,6 +387,9 @@ TEST(FolderTokenizers, MarianHasOneVocabulary) {
                 ErrorCode::Unsupported);
   files.texts["tokenizer_config.json"] = R"({"unk_token": "<nothing>"})";
   EXPECT_TRUE(convertTokenizer(files));
+  files.texts["source.spm"] = piece("<unk>", 2) + field(2, flag(3, 2));
+  expectRefused(files, "DIR/source.spm: model_type: expected 1 (unigram), got 2 (BPE)",
+                ErrorCode::Unsupported);
 }
 
 }  // namespace

@@ -41,5 +41,28 @@ INSTANTIATE_TEST_SUITE_P(
                       Parameter{"Contiguous", {"the", "-", "final", "--", "countdown"}}),
     [](const auto& info) { return std::string(info.param.behavior); });
 
+// Whether the first word gets a space in front: as the scheme says, or the flag of older files.
+TEST(Metaspace, WordsHaveTheSpaceThatIsAskedFor) {
+  auto split = [](const std::string& keys, bool first) {
+    const PreTokenizer splitter(JsonValue::parse(
+        R"({"type": "Metaspace", "replacement": "_")" + keys + "}", "tokenizer.json"));
+    const std::string text = "a b";
+    TextBudget budget(text.size() + 8);
+    return splitter.split(text, first, budget);
+  };
+  using Words = std::vector<std::string>;
+  const Words with{"_a", "_b"}, without{"a", "_b"};
+  for (bool first : {true, false}) {
+    EXPECT_EQ(split("", first), with);
+    EXPECT_EQ(split(R"(, "prepend_scheme": "always")", first), with);
+    EXPECT_EQ(split(R"(, "prepend_scheme": "first")", first), first ? with : without);
+    EXPECT_EQ(split(R"(, "prepend_scheme": "never")", first), without);
+    EXPECT_EQ(split(R"(, "add_prefix_space": true)", first), with);
+    EXPECT_EQ(split(R"(, "add_prefix_space": false)", first), without);
+    EXPECT_EQ(split(R"(, "add_prefix_space": false, "prepend_scheme": "never")", first), without);
+    EXPECT_EQ(split(R"(, "split": false)", first), Words{"_a_b"});
+  }
+}
+
 }  // namespace
 }  // namespace lathe

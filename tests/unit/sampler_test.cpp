@@ -370,5 +370,33 @@ TEST(Sampler, LogProbabilitiesStandInTheirOrder) {
               [] { logProbability(std::vector<float>{0, kNan}, 0); });
 }
 
+// The first token is one like the others.
+TEST(Sampler, TheFirstTokenIsExcludedAndTheLikeliestToo) {
+  SamplingOptions options{.temperature = 0};
+  options.excluded = {0, -1, 3};
+  const std::vector<float> logits{5, 3, 4};
+  EXPECT_EQ(Sampler(options).sample(logits), 2);
+  EXPECT_NEAR(logProbability(logits, 0), -std::log(1 + std::exp(-2.0) + std::exp(-1.0)), 1e-12);
+}
+
+// What an entry point that gives the likeliest token alone may serve.
+TEST(Sampler, PlainGreedyIsTheLikeliestWithoutAnyRule) {
+  EXPECT_TRUE(Sampler({.temperature = 0}).isPlainGreedy());
+  EXPECT_TRUE(Sampler({.temperature = 1, .topK = 1}).isPlainGreedy());
+  EXPECT_TRUE(Sampler({.temperature = 1, .topP = 0}).isPlainGreedy());
+  EXPECT_FALSE(Sampler({.temperature = 1, .topK = 2}).isPlainGreedy());
+  EXPECT_FALSE(Sampler({.temperature = 1}).isPlainGreedy());
+  SamplingOptions excluding{.temperature = 0};
+  excluding.excluded = {0};
+  EXPECT_FALSE(Sampler(excluding).isPlainGreedy());
+  SamplingOptions repeating{.temperature = 0}, present{.temperature = 0},
+      frequent{.temperature = 0};
+  repeating.repetitionPenalty = 1.5;
+  present.presencePenalty = 0.5;
+  frequent.frequencyPenalty = 0.5;
+  for (const SamplingOptions& penalized : {repeating, present, frequent})
+    EXPECT_FALSE(Sampler(penalized).isPlainGreedy());
+}
+
 }  // namespace
 }  // namespace lathe

@@ -246,6 +246,31 @@ TEST(WeightFolders, SmallFloatsHaveNoLeadingOne) {
   EXPECT_EQ(decoded(folder, {{"quant_method", "fp8"}}), (std::vector<float>{1, 7, 8, -1}));
 }
 
+// One scale serves a matrix, one a row with or without an axis of its own; the scale of what goes
+// in is read by nobody.
+TEST(WeightFolders, BytesHaveScalesOfTheirRows) {
+  const TemporaryFolder folder;
+  const json config{{"quant_method", "compressed-tensors"},
+                    {"config_groups", {{"g", {{"weights", {{"num_bits", 8}, {"type", "int"}}}}}}}};
+  for (const auto& [scales, expected] : std::vector<std::pair<Array, std::vector<float>>>{
+           {Array::fromFloats({2}, {1}), {2, 4, 6, 8}},
+           {Array::fromFloats({2, 3}, {2}), {2, 4, 9, 12}},
+           {Array::fromFloats({2, 3}, {2, 1}), {2, 4, 9, 12}}}) {
+    saveSafetensors(folder / "model.safetensors",
+                    {{"m.weight", bytes({1, 2, 3, 4}, {2, 2})}, {"m.weight_scale", scales}});
+    EXPECT_EQ(decoded(folder, config), expected);
+  }
+  const float one = 1;
+  std::string file = makeSafetensorsHeader({{"m.input_scale", "F32", DType::F32, {1}, 0, 4},
+                                            {"m.weight_scale", "F32", DType::F32, {1}, 0, 4},
+                                            {"m.weight", "F8_E4M3", {}, {1, 1}, 0, 1}},
+                                           {});
+  for (int i = 0; i < 2; ++i) file.append(reinterpret_cast<const char*>(&one), sizeof one);
+  folder.write("model.safetensors", file + "\x38");
+  EXPECT_EQ(decoded(folder, {{"quant_method", "fp8"}}), std::vector<float>{1});
+  EXPECT_EQ(Checkpoint::open(folder.path()).names(), std::vector<std::string>{"m.weight"});
+}
+
 // A layer that fits, with one thing changed.
 struct BadLayer {
   const char* message;

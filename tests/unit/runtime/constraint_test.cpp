@@ -405,6 +405,7 @@ TEST(Constraint, SchemasTakeTheirDocumentsAndNoOthers) {
       {"true", {"5", "[1,{}]"}, {"x"}},
       // Constants as JSON spells them, those of the schema's type.
       {R"({"const": "\\\b\f\r\t\n\u0001\"/"})", {R"("\\\b\f\r\t\n\u0001\"/")"}, {R"("\\")"}},
+      {R"({"const": "a b~"})", {"\"a b~\""}, {R"("a\u0020b~")"}},
       {R"({"const": false})", {"false"}, {"true", "null"}},
       {R"({"const": null})", {"null"}, {"false"}},
       {R"({"type": "null", "enum": [null, false, 0]})", {"null"}, {"false", "0"}},
@@ -464,6 +465,11 @@ TEST(Constraint, SchemasTakeTheirDocumentsAndNoOthers) {
       {R"({"type": "string", "format": "date"})",
        {"\"2024-02-29\"", "\"1999-12-31\""},
        {"\"2023-02-29\"", "\"2024-04-31\"", "\"x2024-02-29\"", "\"2024-02-29x\""}},
+      {R"({"format": "date"})", {"\"2024-02-29\""}, {"5", "\"x\""}},
+      {R"({"minLength": 2})", {"\"ab\""}, {"5", "\"a\""}},
+      {R"({"minItems": 1})", {"[5]"}, {"5", "[]"}},
+      {R"({"maximum": 5})", {"5"}, {"6", "\"a\""}},
+      {R"({"required": ["a"], "properties": {"a": true}})", {"{\"a\":1}"}, {"5", "{}"}},
       {R"({"type": "string", "format": "time"})",
        {"\"23:59:59Z\"", "\"00:00:00.123456+02:00\""},
        {"\"24:00:00Z\"", "\"23:59:59\"", "\"12:00:00+24:00\"", "\"12:60:00Z\""}},
@@ -506,16 +512,35 @@ TEST(Constraint, SchemasTakeTheirDocumentsAndNoOthers) {
 }
 
 TEST(Constraint, PatternsTakeTheirTextsAndNoOthers) {
-  const std::vector<Documents> cases = {{"a{,2}b", {"b", "ab", "aab"}, {"aaab", "a"}},
-                                        {"a{2}", {"aa"}, {"a", "aaa"}},
-                                        {"a{2,}", {"aa", "aaaaa"}, {"a"}},
-                                        {"a{1,2}?", {"a", "aa"}, {"", "aaa"}},
-                                        {"\\x4A\\x4f\\u00Ab", {"JO\u00ab"}, {"jo\u00ab"}},
-                                        {"[\\b\\t]", {"\b", "\t"}, {"b"}},
-                                        {"[.=:]", {".", "=", ":"}, {"a"}},
-                                        {"^a|b$", {"a", "b"}, {"ab"}},
-                                        {"[a-c-]", {"a", "b", "c", "-"}, {"d"}},
-                                        {"\\r\\n\\f\\v", {"\r\n\f\v"}, {"rnfv"}}};
+  const std::vector<Documents> cases = {
+      {"a*b", {"b", "aab"}, {"a", "ba"}},
+      {"a+b", {"ab", "aab"}, {"b"}},
+      {"a?b", {"b", "ab"}, {"aab"}},
+      {"a.b", {"axb", "a\u00e9b", "a\U0001f600b"}, {"ab", "a\nb"}},
+      // Ranges across the lengths and the last bytes of UTF-8.
+      {"[\\u0070-\\u0090]", {"p", "\x7f", "\u0080", "\u0090"}, {"o", "\u0091"}},
+      {"[\\u07f0-\\u0810]", {"\u07f0", "\u07ff", "\u0800", "\u0810"}, {"\u07ef", "\u0811"}},
+      {"[\\ufff0-\U00010010]",
+       {"\ufff0", "\uffff", "\U00010000", "\U00010010"},
+       {"\uffef", "\U00010011"}},
+      {"[\\ud7f0-\\ue010]", {"\ud7f0", "\ud7ff", "\ue000", "\ue010"}, {"\ud7ef", "\ue011"}},
+      {"[\\u00e9-\\u0123]",
+       {"\u00e9", "\u00ff", "\u0100", "\u0123"},
+       {"\u00e8", "\u00c0", "\u0124", "\u013f"}},
+      {"[\\u0801-\\uabcd]",
+       {"\u0801", "\u0fff", "\u1000", "\uabcd", "\uab00"},
+       {"\u0800", "\uabce", "\uac00", "\u07ff"}},
+      {"[^\\u0080-\\uffff]", {"a", "\U00010000"}, {"\u0080"}},
+      {"a{,2}b", {"b", "ab", "aab"}, {"aaab", "a"}},
+      {"a{2}", {"aa"}, {"a", "aaa"}},
+      {"a{2,}", {"aa", "aaaaa"}, {"a"}},
+      {"a{1,2}?", {"a", "aa"}, {"", "aaa"}},
+      {"\\x4A\\x4f\\u00Ab", {"JO\u00ab"}, {"jo\u00ab"}},
+      {"[\\b\\t]", {"\b", "\t"}, {"b"}},
+      {"[.=:]", {".", "=", ":"}, {"a"}},
+      {"^a|b$", {"a", "b"}, {"ab"}},
+      {"[a-c-]", {"a", "b", "c", "-"}, {"d"}},
+      {"\\r\\n\\f\\v", {"\r\n\f\v"}, {"rnfv"}}};
   for (const Documents& c : cases) {
     const auto constraint = Constraint::regex(c.schema, bytes());
     for (const std::string& text : c.taken)
