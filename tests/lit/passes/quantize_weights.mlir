@@ -136,3 +136,27 @@ func.func @plain_rows(%ids: tensor<3xi64>) -> tensor<3x80xbf16> {
   %x = lathe.embedding %ids, %t : tensor<3xi64>, tensor<32x80xbf16>
   return %x : tensor<3x80xbf16>
 }
+
+// What was widened is read as it is stored; transposed weights are turned first; f64 stays.
+// CHECK-LABEL: func.func @widened
+// CHECK-DAG: %[[B:.*]] = lathe.weight "wide.b" : tensor<48x80xbf16>
+// CHECK-DAG: lathe.quantize %[[B]], %{{.*}} axis 1 block 32 to i4 : tensor<48x80xbf16>
+// CHECK-DAG: %[[H:.*]] = lathe.weight "wide.h" : tensor<48x80xf16>
+// CHECK-DAG: lathe.quantize %[[H]], %{{.*}} axis 1 block 32 to i4 : tensor<48x80xf16>
+// CHECK-DAG: %[[T:.*]] = lathe.transpose %{{.*}} [1, 0] : tensor<80x48xf32>
+// CHECK-DAG: lathe.quantize %[[T]], %{{.*}} axis 1 block 32 to i4 : tensor<48x80xf32>
+// CHECK-DAG: lathe.linear %arg1, %{{.*}} : tensor<2x80xf64>
+// CHECK: return
+func.func @widened(%x: tensor<2x80xf32>, %d: tensor<2x80xf64>) -> (tensor<2x48xf32>, tensor<2x48xf32>, tensor<2x48xf32>, tensor<2x48xf64>) {
+  %b = lathe.weight "wide.b" : tensor<48x80xbf16>
+  %bf = lathe.cast %b to f32 : tensor<48x80xbf16>
+  %0 = lathe.linear %x, %bf : tensor<2x80xf32>, tensor<48x80xf32>
+  %h = lathe.weight "wide.h" : tensor<48x80xf16>
+  %hf = lathe.cast %h to f32 : tensor<48x80xf16>
+  %1 = lathe.linear %x, %hf : tensor<2x80xf32>, tensor<48x80xf32>
+  %t = lathe.weight "wide.t" : tensor<80x48xf32>
+  %2 = lathe.linear %x, %t layout in_out : tensor<2x80xf32>, tensor<80x48xf32>
+  %w = lathe.weight "wide.w" : tensor<48x80xf64>
+  %3 = lathe.linear %d, %w : tensor<2x80xf64>, tensor<48x80xf64>
+  return %0, %1, %2, %3 : tensor<2x48xf32>, tensor<2x48xf32>, tensor<2x48xf32>, tensor<2x48xf64>
+}

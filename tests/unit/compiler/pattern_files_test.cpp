@@ -383,6 +383,128 @@ TEST_F(PatternFilesTest, ReplacementsGiveTheRootOneValue) {
                   byX));
 }
 
+// What a value is, given to the ops of a replacement.
+TEST_F(PatternFilesTest, NativeRewritesTellOfValues) {
+  auto ramp = [&](const char* axis) {
+    return applied(
+        pattern("%x = operand\n%n = attribute = " + std::string(axis) +
+                    "\n%root = operation \"lathe.exp\"(%x : !pdl.value)\n",
+                "%s = apply_native_rewrite \"shape_of\"(%x : !pdl.value) : !pdl.attribute\n"
+                "%d = apply_native_rewrite \"dtype_of\"(%x : !pdl.value) : !pdl.attribute\n"
+                "%i = apply_native_rewrite \"axis_of\"(%x, %n : !pdl.value, !pdl.attribute) : "
+                "!pdl.attribute\n"
+                "%new = operation \"lathe.iota\" {\"shape\" = %s, \"axis\" = %i, \"dtype\" = %d}\n"
+                "replace %root with %new"),
+        "%y = lathe.exp %a : T\n return %y : T");
+  };
+  EXPECT_TRUE(has(ramp("-1 : i64"), "lathe.iota <seq, 4> axis 1 dtype f32")) << ramp("-1 : i64");
+  EXPECT_TRUE(has(ramp("0 : i64"), "lathe.iota <seq, 4> axis 0 dtype f32"));
+  EXPECT_TRUE(has(ramp("-2 : i64"), "lathe.iota <seq, 4> axis 0 dtype f32"));
+  for (const char* outside : {"2 : i64", "-3 : i64"})
+    EXPECT_TRUE(has(ramp(outside), "lathe.exp")) << outside;
+  auto largest = [&](const char* axis) {
+    return applied(
+        pattern("%x = operand\n%n = attribute = " + std::string(axis) +
+                    "\n%k = attribute = true\n%q = attribute\n%root = operation "
+                    "\"lathe.reduce_sum\"(%x : !pdl.value) {\"axes\" = %q, \"keep_dims\" = %k}\n",
+                "%i = apply_native_rewrite \"axes_of\"(%x, %n : !pdl.value, !pdl.attribute) : "
+                "!pdl.attribute\n"
+                "%new = operation \"lathe.reduce_max\"(%x : !pdl.value) {\"axes\" = %i, "
+                "\"keep_dims\" = %k}\nreplace %root with %new"),
+        "%s = lathe.reduce_sum %a axes [1] keep_dims true : T\n"
+        "%y = lathe.mul %a, %s : T, tensor<?x1xf32, #lathe.dims<seq, 1>>\n return %y : T");
+  };
+  EXPECT_TRUE(has(largest("-1 : i64"), "lathe.reduce_max %arg0 axes [1] keep_dims true"));
+  EXPECT_TRUE(has(largest("2 : i64"), "lathe.reduce_sum"));
+}
+
+TEST_F(PatternFilesTest, AnAttributeOfTwoOpsHasOneValue) {
+  const std::string text = pattern(
+      "%x = operand\n%q = attribute\n%k = attribute = true\n"
+      "%m = operation \"lathe.reduce_max\"(%x : !pdl.value) {\"axes\" = %q, \"keep_dims\" = %k}\n"
+      "%r = result 0 of %m\n"
+      "%root = operation \"lathe.reduce_sum\"(%r : !pdl.value) {\"axes\" = %q, \"keep_dims\" = "
+      "%k}\n",
+      "%n = result 0 of %m\nreplace %root with (%n : !pdl.value)");
+  auto sums = [&](const char* axis) {
+    return applied(text,
+                   "%m = lathe.reduce_max %a axes [1] keep_dims true : T\n"
+                   "%s = lathe.reduce_sum %m axes [" +
+                       std::string(axis) +
+                       "] keep_dims true : tensor<?x1xf32, #lathe.dims<seq, 1>>\n"
+                       "%y = lathe.mul %a, %s : T, tensor<" +
+                       (*axis == '1' ? "?x1xf32, #lathe.dims<seq, 1>>" : "1x1xf32>") +
+                       "\n return %y : T");
+  };
+  EXPECT_FALSE(has(sums("1"), "lathe.reduce_sum"));
+  EXPECT_TRUE(has(sums("0"), "lathe.reduce_sum"));
+  EXPECT_TRUE(has(misses_, "wanted one value of 'axes' and 'axes'")) << misses_;
+}
+
+TEST_F(PatternFilesTest, TypesMayBeGiven) {
+  auto text = [](const std::string& type) {
+    return pattern("%t = type : " + type +
+                       "\n%x = operand : %t\n%root = operation \"lathe.exp\"(%x : !pdl.value)\n",
+                   kAbs);
+  };
+  const std::string body = "%y = lathe.exp %a : T\n return %y : T";
+  EXPECT_TRUE(has(applied(text("tensor<?x4xf32, #lathe.dims<seq, 4>>"), body), "lathe.abs"));
+  EXPECT_FALSE(has(applied(text("tensor<2xf32>"), body), "lathe.abs"));
+  EXPECT_TRUE(has(misses_, "wanted the type tensor<2xf32>")) << misses_;
+  auto typed = [](const std::string& types) {
+    return pattern("%types = types : [" + types +
+                       "]\n%x = operand\n%root = operation \"lathe.exp\"(%x : !pdl.value) -> "
+                       "(%types : !pdl.range<type>)\n",
+                   kAbs);
+  };
+  EXPECT_TRUE(has(applied(typed("tensor<?x4xf32, #lathe.dims<seq, 4>>"), body), "lathe.abs"));
+  EXPECT_FALSE(has(applied(typed("tensor<2xf32>"), body), "lathe.abs"));
+  refuses(ErrorCode::Unsupported, "several types of one op", typed("tensor<2xf32>, i64"));
+  // Those of what is made, too: another one declines.
+  auto made = [](const std::string& type) {
+    return pattern(kExp, "%u = type : " + type +
+                             "\n%new = operation \"lathe.abs\"(%x : !pdl.value) -> (%u : "
+                             "!pdl.type)\nreplace %root with %new");
+  };
+  EXPECT_TRUE(has(applied(made("tensor<?x4xf32, #lathe.dims<seq, 4>>"), body), "lathe.abs"));
+  EXPECT_FALSE(has(applied(made("tensor<2xf32>"), body), "lathe.abs"));
+}
+
+TEST_F(PatternFilesTest, WhatPdlKnowsAndPatternsDoNotIsRefused) {
+  const ErrorCode bad = ErrorCode::InvalidFile, unsupported = ErrorCode::Unsupported;
+  refuses(unsupported, "a rewrite without a root; write `rewrite %op`",
+          "pdl.pattern @p : benefit(1) {\n" + kExp + "rewrite {\n" + kAbs + "\n}\n}");
+  refuses(unsupported, "an attribute of a given type; give its value",
+          pattern("%x = operand\n%t = type\n%q = attribute : %t\n%root = operation "
+                  "\"lathe.reduce_sum\"(%x : !pdl.value) {\"axes\" = %q}\n",
+                  kAbs));
+  refuses(bad, "'approximate' cannot be negated: leave it out",
+          pattern(kExp + "apply_native_constraint \"approximate\"(%x : !pdl.value) {isNegated = "
+                         "true}",
+                  kAbs));
+  refuses(bad, "native rewrite 'splat_of' gives one attribute",
+          pattern(kExp, "apply_native_rewrite \"splat_of\"(%x : !pdl.value)\n" + kAbs));
+  refuses(bad, "result 1 of an op that has one",
+          pattern(kExp,
+                  "%new = operation \"lathe.abs\"(%x : !pdl.value)\n%r = result 1 of %new\n"
+                  "replace %root with (%r : !pdl.value)"));
+  refuses(bad, "'lathe.abs' has one result",
+          pattern(kExp,
+                  "%new = operation \"lathe.abs\"(%x : !pdl.value) -> (%t, %t : !pdl.type, "
+                  "!pdl.type)\nreplace %root with %new"));
+  const std::string three =
+      "%x = operand\n%w = operand\n%r = operand\n%sizes = attribute = array<i32: SIZES>\n"
+      "%root = operation \"lathe.linear\"(%x, %w, %r : !pdl.value, !pdl.value, !pdl.value)"
+      " {\"operandSegmentSizes\" = %sizes}\n";
+  auto sized = [&](const std::string& sizes) {
+    std::string filled = three;
+    return pattern(filled.replace(filled.find("SIZES"), 5, sizes),
+                   "replace %root with (%x : !pdl.value)");
+  };
+  refuses(unsupported, "operand segments of more than one value", sized("1, 2, 0, 0"));
+  refuses(bad, "'lathe.linear' has 3 operands here, expected 2", sized("1, 1, 0, 0"));
+}
+
 TEST_F(PatternFilesTest, ANativeRewriteWithoutAnAnswerDeclines) {
   const std::string text = pattern(
       "%x = operand\n%e = attribute\n"
