@@ -2,8 +2,11 @@
 // RUN: lathe-opt %s --lathe-fold-norm-gain --numerics=relaxed | FileCheck %s --check-prefix=RELAXED
 
 // The place of a gain changes what is rounded, which only fast mode allows.
-// RELAXED-COUNT-2: lathe.weight
+// RELAXED-LABEL: func.func @rms
 // RELAXED: lathe.rms_norm %arg0, %{{.*}} epsilon
+// RELAXED-LABEL: func.func @layer
+// RELAXED: lathe.layer_norm %arg0 gain %{{.*}} bias
+// RELAXED-LABEL: func.func @shared
 
 // CHECK-LABEL: func.func @rms
 // CHECK: %[[N:.*]] = lathe.rms_norm %arg0 epsilon

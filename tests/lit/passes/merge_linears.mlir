@@ -212,3 +212,26 @@ func.func @second_bias(%x: tensor<3x4xf32>) -> (tensor<3x8xf32>, tensor<3x2xf32>
   %1 = lathe.linear %x, %b bias %bb : tensor<3x4xf32>, tensor<2x4xf32> bias tensor<2xf32>
   return %0, %1 : tensor<3x8xf32>, tensor<3x2xf32>
 }
+// Layers without a bias get none.
+// CHECK-LABEL: func.func @no_bias
+// CHECK: lathe.linear %arg0, %{{[0-9]+}} : tensor<3x4xf32>, tensor<10x4xf32>
+func.func @no_bias(%x: tensor<3x4xf32>) -> (tensor<3x8xf32>, tensor<3x2xf32>) {
+  %a = lathe.weight "a" : tensor<8x4xf32>
+  %0 = lathe.linear %x, %a : tensor<3x4xf32>, tensor<8x4xf32>
+  %b = lathe.weight "b" : tensor<2x4xf32>
+  %1 = lathe.linear %x, %b : tensor<3x4xf32>, tensor<2x4xf32>
+  return %0, %1 : tensor<3x8xf32>, tensor<3x2xf32>
+}
+// Experts of which one alone meets a gate.
+// CHECK-LABEL: func.func @experts_of_two_gates
+// CHECK-NOT: lathe.concat
+// CHECK: return
+func.func @experts_of_two_gates(%x: tensor<3x4xf32>, %i: tensor<3xi64>, %h: tensor<3x8xf32>) -> (tensor<3x8xf32>, tensor<3x8xf32>) {
+  %wg = lathe.weight "gate" : tensor<2x8x4xf32>
+  %g = lathe.grouped_linear %x, %wg by %i : tensor<3x4xf32>, tensor<2x8x4xf32>, tensor<3xi64>
+  %wu = lathe.weight "up" : tensor<2x8x4xf32>
+  %u = lathe.grouped_linear %x, %wu by %i : tensor<3x4xf32>, tensor<2x8x4xf32>, tensor<3xi64>
+  %y = lathe.glu %g, %h : tensor<3x8xf32>, tensor<3x8xf32>
+  %z = lathe.glu %u, %h : tensor<3x8xf32>, tensor<3x8xf32>
+  return %y, %z : tensor<3x8xf32>, tensor<3x8xf32>
+}

@@ -160,3 +160,24 @@ func.func @widened(%x: tensor<2x80xf32>, %d: tensor<2x80xf64>) -> (tensor<2x48xf
   %3 = lathe.linear %d, %w : tensor<2x80xf64>, tensor<48x80xf64>
   return %0, %1, %2, %3 : tensor<2x48xf32>, tensor<2x48xf32>, tensor<2x48xf32>, tensor<2x48xf64>
 }
+
+// As many outputs as the table has rows make no head of a layer within the model.
+// CHECK-LABEL: func.func @inner
+// CHECK: lathe.quantize %{{.*}}, %{{.*}} axis 1 block 32 to i4 : tensor<64x80xf32>
+// CHECK: lathe.quantized_linear %arg0, %{{.*}} block 32 : tensor<3x80xf32>, tensor<64x80xi4>
+func.func @inner(%x: tensor<3x80xf32>) -> tensor<3x16xf32> {
+  %w = lathe.weight "inner" : tensor<64x80xf32>
+  %y = lathe.linear %x, %w : tensor<3x80xf32>, tensor<64x80xf32>
+  %v = lathe.weight "outer" : tensor<16x64xf32>
+  %z = lathe.linear %y, %v : tensor<3x64xf32>, tensor<16x64xf32>
+  return %z : tensor<3x16xf32>
+}
+// The likeliest of what a head gives is returned of it.
+// CHECK-LABEL: func.func @likeliest
+// CHECK: lathe.quantized_linear %{{.*}} block 80 : tensor<3x80xf32>, tensor<64x80xi8>
+func.func @likeliest(%x: tensor<3x80xf32>) -> tensor<3xi64> {
+  %w = lathe.weight "likeliest" : tensor<64x80xf32>
+  %y = lathe.linear %x, %w : tensor<3x80xf32>, tensor<64x80xf32>
+  %i = lathe.argmax %y axis 1 : tensor<3x64xf32>
+  return %i : tensor<3xi64>
+}

@@ -81,6 +81,18 @@ TEST_F(PatternFilesTest, AHitIsReplacedAndAMissExplained) {
   EXPECT_TRUE(has(misses_, "(p.mlir:3)")) << misses_;
 }
 
+// Of patterns that match, the one of the larger benefit comes first, wherever it stands.
+TEST_F(PatternFilesTest, TheLargerBenefitComesFirst) {
+  auto of = [](const char* name, int benefit, const char* op) {
+    return "pdl.pattern @" + std::string(name) + " : benefit(" + std::to_string(benefit) + ") {\n" +
+           kExp + "rewrite %root {\n%new = operation \"lathe." + op +
+           "\"(%x : !pdl.value)\nreplace %root with %new\n}\n}\n";
+  };
+  const std::string body = "%y = lathe.exp %a : T\n return %y : T";
+  EXPECT_TRUE(has(applied(of("p", 1, "abs") + of("q", 5, "sigmoid"), body), "lathe.sigmoid"));
+  EXPECT_TRUE(has(applied(of("p", 5, "abs") + of("q", 1, "sigmoid"), body), "lathe.abs"));
+}
+
 TEST_F(PatternFilesTest, ResultsOfAnOpWithOneResultIsThatResult) {
   const std::string text = pattern(
       "%x = operand\n%types = types\n"
@@ -134,6 +146,16 @@ TEST_F(PatternFilesTest, EveryConstraintAcceptsAndRefuses) {
       {"splat_between",
        "\"splat_between\"(%c, %n, %one : !pdl.value, !pdl.attribute, !pdl.attribute)", "0.0 : f64",
        "0.75 : f64"},
+      {"splat_between",
+       "\"splat_between\"(%c, %n, %one : !pdl.value, !pdl.attribute, !pdl.attribute)", "0.5 : f64",
+       "0.5000001 : f64"},
+      {"splat_between",
+       "\"splat_between\"(%c, %zero, %n : !pdl.value, !pdl.attribute, !pdl.attribute)", "0.5 : f64",
+       "0.4999999 : f64"},
+      {"same_dim",
+       "\"same_dim\"(%x, %n, %product, %n : !pdl.value, !pdl.attribute, !pdl.value, "
+       "!pdl.attribute)",
+       "0 : i64", "2 : i64"},
       {"rank", "\"rank\"(%x, %n : !pdl.value, !pdl.attribute)", "2 : i64", "3 : i64"},
       {"dtype", "\"dtype\"(%x, %n : !pdl.value, !pdl.attribute)", "f32", "bf16"},
       {"dim", "\"dim\"(%x, %last, %n : !pdl.value, !pdl.attribute, !pdl.attribute)", "4 : i64",
@@ -150,7 +172,8 @@ TEST_F(PatternFilesTest, EveryConstraintAcceptsAndRefuses) {
   for (const Case& c : cases)
     for (bool accepts : {true, false}) {
       const std::string text = pattern(
-          "%x = operand\n%c = operand\n%one = attribute = 1.0 : f64\n%last = attribute = -1 : i64\n"
+          "%x = operand\n%c = operand\n%one = attribute = 1.0 : f64\n%zero = attribute = 0.0 : "
+          "f64\n%last = attribute = -1 : i64\n"
           "%n = attribute = " +
               std::string(accepts ? c.accepts : c.refuses) +
               "\n%m = operation \"lathe.mul\"(%x, %c : !pdl.value, !pdl.value)\n"
