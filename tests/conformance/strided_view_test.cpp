@@ -156,5 +156,52 @@ TEST(StridedViews, FindEveryElementOfTheirBase) {
   EXPECT_GE(dense, 40);
 }
 
+// The kernels of `forward` on the CPU, but for copies of what is given back as it came.
+std::vector<std::string> kernelsOf(const Graph& g) {
+  std::vector<std::string> kinds;
+  const Program program = compile(g, {.backend = "cpu"});
+  for (const Call& call : program.entries.at(0).calls)
+    if (call.kind != "copy") kinds.push_back(call.kind);
+  return kinds;
+}
+
+// Heads of a projection on their way to attention and to the cache are read where they lie; what
+// does not lie so is moved first.
+TEST(StridedViews, AreReadByKernelsInPlace) {
+  using Kinds = std::vector<std::string>;
+  auto heads = [](const Tensor& x) { return swapAxes(reshape(x, {1, 3, 2, 4}), 1, 2); };
+  auto attended = [&](bool isBack) {
+    Graph g;
+    const Tensor q = heads(g.input("q", DType::F32, {1, 3, 8})),
+                 k = heads(g.input("k", DType::F32, {1, 3, 8})),
+                 v = heads(g.input("v", DType::F32, {1, 3, 8}));
+    const Tensor y = fused::attention(q, k, v);
+    g.output("y", isBack ? reshape(swapAxes(y, 1, 2), {1, 3, 8}) : y);
+    return kernelsOf(g);
+  };
+  EXPECT_EQ(attended(true), Kinds{"attention"});
+  EXPECT_EQ(attended(false), Kinds{"attention"});
+  auto updated = [&](bool isTurned) {
+    Graph g;
+    g.state("cache", DType::F32, {1, 2, 8, 4});
+    const Tensor x = g.input("x", DType::F32, {1, 3, 8}), at = g.input("at", DType::I64, {1});
+    Tensor rows = heads(x);
+    if (isTurned) rows = reshape(swapAxes(reshape(x, {1, 1, 6, 4}), 2, 3), {1, 2, 3, 4});
+    g.writeState("cache", update(g.readState("cache"), rows, at, 2));
+    g.output("y", at);
+    return kernelsOf(g);
+  };
+  EXPECT_EQ(updated(false), Kinds{"update"});
+  EXPECT_EQ(updated(true).size(), 2u) << "rows of other elements";
+  auto product = [](const Dims& shape, const std::vector<int64_t>& order) {
+    Graph g;
+    const Tensor a = g.input("a", DType::F32, {3, 4, 4}), b = g.input("b", DType::F32, shape);
+    g.output("y", matmul(a, transpose(b, order)));
+    return kernelsOf(g);
+  };
+  EXPECT_EQ(product({3, 4, 4}, {0, 2, 1}), Kinds{"matmul"});
+  EXPECT_EQ(product({4, 4, 3}, {2, 1, 0}).size(), 2u);
+}
+
 }  // namespace
 }  // namespace lathe::conformance

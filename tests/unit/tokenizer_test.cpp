@@ -696,6 +696,28 @@ TEST(Tokenizer, AddedTokensHaveALength) {
   EXPECT_EQ(Tokenizer::parse(file.dump(), "f").encode("a<s>b", kPlain), (std::vector<int>{4}));
 }
 
+// An added token of which nothing is said is text, and takes no space beside it.
+TEST(Tokenizer, AddedTokensAreTextUnlessTheySayMore) {
+  auto with = [](const json& more) {
+    json file = smallFile();
+    file["added_tokens"][1] = {{"id", 10}, {"content", "<x>"}};
+    file["added_tokens"][1].update(more);
+    return Tokenizer::parse(file.dump(), "f");
+  };
+  const Tokenizer plain = with(json::object());
+  EXPECT_FALSE(plain.isSpecial(10));
+  EXPECT_EQ(plain.encode("a<x>b", kPlain), (std::vector<int>{0, 10, 1}));
+  for (const char* text : {"a <x>b", "a<x> b"}) {  // no token is a space
+    EXPECT_THROW(plain.encode(text, kPlain), Error) << text;
+    EXPECT_EQ(with({{"lstrip", true}, {"rstrip", true}}).encode(text, kPlain),
+              (std::vector<int>{0, 10, 1}));
+  }
+  EXPECT_THROW(with({{"lstrip", true}}).encode("a<x> b", kPlain), Error);
+  EXPECT_THROW(with({{"rstrip", true}}).encode("a <x>b", kPlain), Error);
+  EXPECT_THROW(with({{"single_word", true}}).encode("a<x>b", kPlain), Error);
+  EXPECT_EQ(with({{"single_word", true}}).encode("<x>", kPlain), (std::vector<int>{10}));
+}
+
 // 32 stages of each kind are taken, one more is refused by its place.
 TEST(Tokenizer, CountsItsStages) {
   const std::tuple<const char*, const char*, const char*, json> kinds[] = {

@@ -441,6 +441,22 @@ TEST_F(PatternFilesTest, NativeRewritesTellOfValues) {
   EXPECT_TRUE(has(largest("2 : i64"), "lathe.reduce_sum"));
 }
 
+TEST_F(PatternFilesTest, AQuotientByZeroDeclines) {
+  auto divided = [&](const char* by) {
+    return applied(
+        pattern("%x = operand\n%four = attribute = 4.0 : f64\n%by = attribute = " +
+                    std::string(by) + " : f64\n%root = operation \"lathe.exp\"(%x : !pdl.value)\n",
+                "%q = apply_native_rewrite \"quotient\"(%four, %by : !pdl.attribute, "
+                "!pdl.attribute) : !pdl.attribute\n"
+                "%new = operation \"lathe.rms_norm\"(%x : !pdl.value) {\"epsilon\" = %q}\n"
+                "replace %root with %new"),
+        "%y = lathe.exp %a : T\n return %y : T");
+  };
+  EXPECT_TRUE(has(divided("8.0"), "epsilon 5.000000e-01")) << divided("8.0");
+  EXPECT_TRUE(has(divided("1.0"), "epsilon 4.000000e+00"));
+  EXPECT_TRUE(has(divided("0.0"), "lathe.exp"));
+}
+
 TEST_F(PatternFilesTest, AnAttributeOfTwoOpsHasOneValue) {
   const std::string text = pattern(
       "%x = operand\n%q = attribute\n%k = attribute = true\n"
