@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <set>
-
 #include "lathe/ir/types.h"
 #include "lathe/passes/greedy.h"
 #include "lathe/passes/passes.h"
@@ -42,24 +40,17 @@ class FusePass : public impl::FusePassBase<FusePass> {
     } catch (const std::exception& e) {
       return emitError(UnknownLoc::get(context), e.what());
     }
-    stages_.clear();
-    auto add = [&](const PatternLibrary& patterns) {
-      RewritePatternSet set(context);
-      for (auto& p : patterns) set.add(toRewrite(p));
-      stages_.emplace_back(std::move(set));
-    };
-    // A user's fusion comes first: a built-in one could take a part of what it matches.
-    if (!own.empty()) add(own);
-    PatternLibrary library = fusionPatterns(context);
-    library.insert(library.end(), own.begin(), own.end());
-    std::set<int> phases{0};
-    for (auto& p : library) phases.insert(p->phase());
-    for (int phase : phases) {
-      PatternLibrary upTo;
-      for (auto& p : library)
-        if (p->phase() <= phase) upTo.push_back(p);
-      add(upTo);
+    if (own.empty()) {
+      stages_ = fusionRewrites(context);
+      return success();
     }
+    // A user's fusion comes first: a built-in one could take a part of what it matches.
+    RewritePatternSet first(context);
+    for (auto& p : own) first.add(toRewrite(p));
+    stages_.assign(1, FrozenRewritePatternSet(std::move(first)));
+    PatternLibrary all = fusionPatterns(context);
+    all.insert(all.end(), own.begin(), own.end());
+    llvm::append_range(stages_, rewritesByPhase(all, context));
     return success();
   }
   void runOnOperation() final {
@@ -68,7 +59,6 @@ class FusePass : public impl::FusePassBase<FusePass> {
 
  private:
   PatternsFor more_;
-  // A phase holds the patterns of the earlier ones too: what it makes may be theirs again.
   std::vector<FrozenRewritePatternSet> stages_;
 };
 

@@ -83,17 +83,21 @@ class WhyNotPass : public impl::WhyNotPassBase<WhyNotPass> {
  public:
   explicit WhyNotPass(PatternsFor more = {}) : more_(std::move(more)) {}
 
-  void runOnOperation() final {
-    PatternLibrary library = fusionPatterns(&getContext());
+  LogicalResult initialize(MLIRContext* context) final {
+    library_ = fusionPatterns(context);
     if (more_)
-      for (auto& p : more_(&getContext())) library.push_back(p);
-    for (const NearMiss& near : findMisses(getOperation(), library))
+      for (auto& p : more_(context)) library_.push_back(p);
+    return success();
+  }
+  void runOnOperation() final {
+    for (const NearMiss& near : findMisses(getOperation(), library_))
       near.op->emitRemark() << near.explain();
     markAllAnalysesPreserved();
   }
 
  private:
   PatternsFor more_;
+  PatternLibrary library_;
 };
 
 }  // namespace

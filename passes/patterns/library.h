@@ -2,11 +2,18 @@
 #pragma once
 // The fusions that are built in; one file per fused op.
 #include "lathe/passes/match.h"
+#include "mlir/Rewrite/FrozenRewritePatternSet.h"
 
 namespace lathe {
 
-/// All built-in fusions, most specific first.
-PatternLibrary fusionPatterns(mlir::MLIRContext* context);
+/// All built-in fusions, most specific first. Recorded once for a context, which keeps them; not
+/// for the first time while passes run in several threads.
+const PatternLibrary& fusionPatterns(mlir::MLIRContext* context);
+/// The same as rewrites, a set for each phase.
+const std::vector<mlir::FrozenRewritePatternSet>& fusionRewrites(mlir::MLIRContext* context);
+/// A phase holds the patterns of the earlier ones too: what it makes may be theirs again.
+std::vector<mlir::FrozenRewritePatternSet> rewritesByPhase(const PatternLibrary& library,
+                                                           mlir::MLIRContext* context);
 
 /// Phases of the built-in fusions (DagPattern::phase); 0 holds what nothing larger wants.
 constexpr int kEpilogues = 1;   ///< activations and residuals that no gate took go into linear

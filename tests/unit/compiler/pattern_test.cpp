@@ -555,5 +555,13 @@ TEST_F(PatternTest, MisusedHandlesAreRefused) {
           "pattern 'one': no op 'lathe.nothing' in the dialect"));
 }
 
+TEST(BuiltInPatterns, AreRecordedOnceForAContext) {
+  const auto context = createContext(), other = createContext();
+  EXPECT_EQ(&fusionPatterns(context.get()), &fusionPatterns(context.get()));
+  EXPECT_EQ(&fusionRewrites(context.get()), &fusionRewrites(context.get()));
+  for (const auto& p : fusionPatterns(other.get())) EXPECT_EQ(p->context(), other.get());
+  EXPECT_EQ(fusionPatterns(other.get()).size(), fusionPatterns(context.get()).size());
+}
+
 }  // namespace
 }  // namespace lathe
