@@ -253,11 +253,10 @@ def check_models(lathe, folder, models):
         if done.returncode:
             sys.exit(done.stdout)
         checked = streaming = full = tiles = 0
-        for cubin in sorted(kernels.glob("*.cubin")):
-            text = Text(cubin.with_suffix(".cu").read_text())
-            if not (text.is_gemv or text.is_gemm or text.is_grouped or "griddepcontrol" in cubin.with_suffix(".ptx").read_text()):
-                continue
-            code = sass.read(cubin)
+        texts = {cubin: Text(cubin.with_suffix(".cu").read_text()) for cubin in sorted(kernels.glob("*.cubin"))}
+        texts = {cubin: text for cubin, text in texts.items() if text.is_gemv or text.is_gemm or text.is_grouped
+                 or "griddepcontrol" in cubin.with_suffix(".ptx").read_text()}
+        for (cubin, text), code in zip(texts.items(), sass.read_all(list(texts))):
             checked += 1
             tiles += (text.is_gemm or text.is_grouped) and text.has_aligned_tiles
             failed += [f"{Path(model).stem} {cubin.stem}: {line}" for line in violations(code, text)]

@@ -5,10 +5,13 @@ The compiler that makes machine code of PTX moves loads over branches and multip
 kernel's text says about their order holds only if the machine code still says it.
 """
 
+import bisect
 import os
 import re
 import shutil
+import struct
 import subprocess
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 _INSTRUCTION = re.compile(r"\s+/\*([0-9a-f]{4,})\*/\s+(@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)\s*([^;]*);")
 _LABEL = re.compile(r"^(\.L_x?_?\d+):")
 _WITHOUT_RESULT = ("STG", "ST", "STS", "STL", "RED", "BRA", "BAR", "EXIT", "BSSY", "BSYNC", "WARPSYNC")
+# Of 8 bytes: the kernel's symbol and the number.
+_REGISTER_COUNT = re.compile(rb"\x04\x2f\x08\x00.{4}(.{4})", re.S)
 _REGISTERS = re.compile(r"EIATTR_REGCOUNT.*?\.word\s+index.*?\.word\s+0x([0-9a-f]+)", re.S)
 
 
@@ -144,14 +149,55 @@ class MachineCode:
 
 def read(cubin):
     """The machine code of a file with one kernel."""
-    done = subprocess.run([nvdisasm(), str(cubin)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          text=True)
+    return read_all([cubin])[0]
+
+
+def read_all(cubins):
+    """The same of many files, in their order. nvdisasm takes half a second to start and one file at a time,
+    so it gets the instructions of all as one."""
+    files = [(Path(cubin).stem, dict(_sections(Path(cubin).read_bytes()))) for cubin in cubins]
+    kernels, begins, code = [], [], b""
+    for name, sections in files:
+        registers = _REGISTER_COUNT.search(sections.get(".nv.info", b""))
+        kernels.append(MachineCode(name, struct.unpack("<I", registers[1])[0] if registers else 0))
+        begins.append(len(code))
+        code += sections[f".text.{name}"]
+    with tempfile.NamedTemporaryFile(suffix=".bin") as file:
+        file.write(code)
+        file.flush()
+        done = subprocess.run([nvdisasm(), "-b", "SM90a", file.name], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True)
     if done.returncode:
-        raise RuntimeError(f"nvdisasm {cubin}: {done.stderr.strip()}")
-    return parse(Path(cubin).stem, done.stdout)
+        raise RuntimeError(f"nvdisasm of {len(cubins)} kernels: {done.stderr.strip()}")
+    for found in filter(None, map(_INSTRUCTION.match, done.stdout.splitlines())):
+        address = int(found[1], 16)
+        of = bisect.bisect_right(begins, address) - 1
+        operands = found[4].strip()
+        if found[3].split(".")[0] == "BRA":  # places are places in the file, and have no names
+            operands = re.sub(r"0x([0-9a-f]+)$", lambda to: f"`(.L_{int(to[1], 16) - begins[of]:x})", operands)
+        kernels[of].code.append(Instruction(address - begins[of], found[3], operands, bool(found[2])))
+    for kernel in kernels:
+        if not kernel.code:
+            raise RuntimeError(f"{kernel.name}: no instruction in what nvdisasm says")
+        at = {x.address: number for number, x in enumerate(kernel.code)}
+        targets = [x.target for x in kernel.code if x.target]
+        kernel.labels = {to: at[int(to[3:], 16)] for to in targets}
+    return kernels
+
+
+def _sections(cubin):
+    """Name and bytes of each section of an ELF file of 64 bits that has bytes there."""
+    table, = struct.unpack_from("<Q", cubin, 0x28)
+    size, count, names = struct.unpack_from("<HHH", cubin, 0x3A)
+    headers = [struct.unpack_from("<IIQQQQ", cubin, table + i * size) for i in range(count)]
+    for name, kind, _, _, begin, length in headers:
+        at = headers[names][4] + name
+        if kind != 8:  # SHT_NOBITS
+            yield cubin[at:cubin.index(b"\0", at)].decode(), cubin[begin:begin + length]
 
 
 def parse(name, text):
+    """The same of nvdisasm's text of a whole file."""
     registers = _REGISTERS.search(text)
     kernel = MachineCode(name, int(registers[1], 16) if registers else 0)
     for line in text[max(text.find(f".text.{name}:"), 0):].splitlines():
