@@ -6,9 +6,11 @@
 #include <set>
 
 #include "lathe/lathe.h"
+#include "tests/conformance/agreement.h"
 #include "tests/conformance/rewriting.h"
 #include "tests/conformance/support.h"
 #include "tests/conformance/tolerance.h"
+#include "tests/depth.h"
 
 namespace lathe::conformance {
 namespace {
@@ -40,7 +42,7 @@ TEST_P(Decompositions, AgreeWithTheFusedOp) {
   std::vector<CompileOptions> targets{{.backend = "reference", .backendOptions = {.float64 = true}},
                                       {.backend = "reference"}};
   for (const std::string& backend : testedBackends()) targets.push_back({.backend = backend});
-  for (DType dtype : row().dtypes) {
+  for (DType dtype : testedDtypes(row())) {
     SCOPED_TRACE(nameOf(dtype));
     const std::vector<Sample> samples = row().samples(dtype);
     const Graph fused = recordSamples(samples), elementary = decomposed(fused);

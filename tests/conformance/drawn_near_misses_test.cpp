@@ -17,13 +17,14 @@
 #include "passes/rewrite/value_check.h"
 #include "tests/conformance/drawn_mutants.h"
 #include "tests/conformance/seeds.h"
+#include "tests/depth.h"
 
 using namespace mlir;
 
 namespace lathe::conformance {
 namespace {
 
-Seeds seeds{1, 1200};
+Seeds seeds{1, test::inDepth() ? 1200 : 500};
 
 // Where the fused graph differs from the mutant on samples; "" if nowhere.
 std::string difference(ModuleOp mutant, NumericsMode mode, const Evaluator& evaluate) {

@@ -11,6 +11,7 @@
 #include "lathe/backends/backend.h"
 #include "lathe/lathe.h"
 #include "tests/conformance/seeds.h"
+#include "tests/depth.h"
 #include "tests/conformance/tolerance.h"
 
 namespace lathe::conformance {
@@ -422,7 +423,7 @@ std::string differenceOf(const std::string& backend, uint64_t seed) {
   return "";
 }
 
-Seeds seeds{1, 150};
+Seeds seeds{1, test::inDepth() ? 150 : 60};
 
 TEST(RandomGraphs, AgreeWithTheReference) {
   for (const std::string& backend : backendNames()) {

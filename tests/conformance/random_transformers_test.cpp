@@ -17,13 +17,14 @@
 #include "tests/conformance/random_transformers.h"
 #include "tests/conformance/rounding.h"
 #include "tests/conformance/seeds.h"
+#include "tests/depth.h"
 
 using namespace mlir;
 
 namespace lathe::conformance {
 namespace {
 
-Seeds seeds{1, 500};
+Seeds seeds{1, test::inDepth() ? 500 : 150};
 
 using MakePass = std::function<std::unique_ptr<Pass>(std::mt19937_64&)>;
 

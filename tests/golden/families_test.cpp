@@ -14,6 +14,7 @@
 #include "lathe/runtime/model_config.h"
 #include "lathe/runtime/safetensors.h"
 #include "tests/closeness.h"
+#include "tests/depth.h"
 #include "tests/golden/family_weights.h"
 
 namespace lathe {

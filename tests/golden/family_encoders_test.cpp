@@ -10,6 +10,7 @@
 #include "lathe/lathe.h"
 #include "lathe/runtime/safetensors.h"
 #include "tests/closeness.h"
+#include "tests/depth.h"
 #include "tests/golden/family_weights.h"
 
 namespace lathe {

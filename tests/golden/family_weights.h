@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <ostream>
 #include <string>
 #include <string_view>
@@ -16,6 +15,7 @@
 #include "lathe/frontend/families/family.h"
 #include "lathe/runtime/array.h"
 #include "lathe/runtime/program.h"
+#include "tests/depth.h"
 
 namespace lathe {
 
@@ -89,15 +89,12 @@ inline std::string nameOfCase(const ::testing::TestParamInfo<FamilyParameter>& i
   return info.param.architecture + "_" + info.param.backend;
 }
 
-/// Which of `all` configs a backend runs: with LATHE_TEST_CONFIGS=all every one, and 3 on host
-/// execution, which compiles each kernel with a compiler of C++; else a few spread over them.
+/// Which of `all` configs a backend runs: two, in depth every one; of host execution, which
+/// compiles each kernel with a compiler of C++, one, in depth three.
 inline std::vector<size_t> configsToRun(size_t all, const std::string& backend) {
-  const char* set = std::getenv("LATHE_TEST_CONFIGS");
-  const bool every = set && std::string_view(set) == "all";
-  const size_t some = std::min(all, backend == "cuda" ? (every ? 3 : 1) : every ? all : 4);
-  std::vector<size_t> chosen;
-  for (size_t i = 0; i < some; ++i) chosen.push_back(i * all / some);
-  return chosen;
+  if (backend != "cuda") return test::spread(all, 2);
+  if (!test::inDepth()) return {0};
+  return {0, all / 3, 2 * all / 3};
 }
 
 }  // namespace lathe

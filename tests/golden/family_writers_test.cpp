@@ -16,6 +16,7 @@
 #include "lathe/runtime/source_text.h"
 #include "lathe/runtime/text_generation.h"
 #include "tests/closeness.h"
+#include "tests/depth.h"
 #include "tests/golden/family_weights.h"
 
 namespace lathe {

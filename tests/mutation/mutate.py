@@ -22,6 +22,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -165,7 +166,7 @@ class Tree:
 
     def passes(self, test, timeout):
         kind, _, rest = test.partition(":")
-        env = dict(os.environ)
+        env = {"LATHE_TEST_DEPTH": "all", **os.environ}  # tests/depth.h
         if kind == "pytest":
             env["PYTHONPATH"] = os.pathsep.join(map(str, [self.build / "python", self.root / "python/tests"]))
             env["PYTHONDONTWRITEBYTECODE"] = "1"
@@ -179,11 +180,13 @@ class Tree:
             command = [str(self.build / "bin" / kind), "--gtest_brief=1"]
             # Without a colon GoogleTest stops at the first failure, which is all that is asked.
             command += ["--gtest_fail_fast"] + ([f"--gtest_filter={rest}"] if rest else [])
-        try:
-            return subprocess.run(command, cwd=self.root, env=env, stdout=subprocess.DEVNULL,
-                                  stderr=subprocess.DEVNULL, timeout=timeout).returncode == 0
-        except subprocess.TimeoutExpired:
-            return False
+        # A test that a bug ends leaves its temporary files.
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as env["TMPDIR"]:
+            try:
+                return subprocess.run(command, cwd=self.root, env=env, stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.DEVNULL, timeout=timeout).returncode == 0
+            except subprocess.TimeoutExpired:
+                return False
 
     def good(self, test, timeout):
         """True if the test passes on the sources as they are."""

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels that the compiler prints for samples of every op, for seed models and for whole
 // models: once under AddressSanitizer, once with all checks while threads, blocks and copies come
-// by chance. Each op in one dtype; with LATHE_EVERY_DTYPE=1 in all of them, and all seed models.
+// by chance. Each op in one dtype; in depth in all of them, and all seed models.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <future>
 #include <set>
@@ -22,6 +21,7 @@
 #include "lathe/runtime/checkpoint.h"
 #include "lathe/runtime/error.h"
 #include "tests/conformance/cases.h"
+#include "tests/depth.h"
 #include "tests/golden/seed_models.h"
 #include "tests/unit/cuda/host_program.h"
 
@@ -224,7 +224,7 @@ void runAll(std::vector<Subject>& subjects, const std::string& options) {
 }
 
 std::vector<DType> dtypesOf(const conformance::OpRow& row, bool narrow) {
-  if (std::getenv("LATHE_EVERY_DTYPE")) return row.dtypes;
+  if (test::inDepth()) return row.dtypes;
   for (DType wanted : {narrow ? DType::BF16 : DType::F32, DType::F32})
     if (std::ranges::count(row.dtypes, wanted)) return {wanted};
   return {row.dtypes.front()};
@@ -242,14 +242,16 @@ std::vector<Subject> subjects() {
     narrow = !narrow;
   }
   for (const seeds::SeedModel& model : seeds::seedModels()) {
-    const bool every = std::getenv("LATHE_EVERY_DTYPE");
+    const bool every = test::inDepth();
     if (model.name != "dit" && !every) continue;
     for (DType dtype : every ? model.dtypes : std::vector{DType::F32})
       all.push_back(seedOf(model, dtype));
   }
-  for (DType dtype : {DType::F32, DType::BF16}) {
-    all.push_back(stories(dtype));
-    all.push_back(small(dtype));
+  all.push_back(stories(DType::BF16));
+  all.push_back(small(DType::F32));
+  if (test::inDepth()) {
+    all.push_back(stories(DType::F32));
+    all.push_back(small(DType::BF16));
   }
   return all;
 }

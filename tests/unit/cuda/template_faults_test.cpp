@@ -8,9 +8,11 @@
 
 #include <cstring>
 #include <regex>
+#include <set>
 
 #include "lathe/frontend/compile.h"
 #include "lathe/frontend/graph.h"
+#include "tests/depth.h"
 #include "tests/unit/cuda/normed_decoder.h"
 #include "tests/unit/cuda/planted_faults.h"
 
@@ -469,7 +471,17 @@ TEST_P(TemplateFaults, AreReportedWithKernelAndLine) {
   EXPECT_TRUE(namesLine(found, planted, f.line)) << found;
 }
 
-INSTANTIATE_TEST_SUITE_P(Planted, TemplateFaults, testing::ValuesIn(kFaults),
+// For a change every third fault and the first in each template; in depth all.
+std::vector<Fault> plantedFaults() {
+  std::vector<Fault> faults;
+  std::set<std::string> templates;
+  for (size_t i = 0; i < std::size(kFaults); ++i)
+    if (templates.insert(kFaults[i].header).second || i % 3 == 0 || test::inDepth())
+      faults.push_back(kFaults[i]);
+  return faults;
+}
+
+INSTANTIATE_TEST_SUITE_P(Planted, TemplateFaults, testing::ValuesIn(plantedFaults()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
