@@ -9,6 +9,7 @@
 #include "lathe/frontend/graph.h"
 #include "lathe/ir/ops.h"
 #include "tests/closeness.h"
+#include "tests/depth.h"
 #include "tests/unit/cuda/host_program.h"
 
 namespace lathe::cuda {
@@ -152,7 +153,8 @@ TEST_P(AttendedLinear, IsWhatTheTwoKernelsGive) {
         ASSERT_TRUE(isNear(y.at(i), want.at(i), bound))
             << "element " << i << " is " << y.at(i) << ", expected " << want.at(i);
       }
-      if (std::string(r.options).starts_with("check")) break;
+      // Where everything is checked, and of two kernels for many keys but in depth, plain values.
+      if (std::string(r.options).starts_with("check") || (r.keys > 256 && !test::inDepth())) break;
     }
   }
 }
