@@ -15,6 +15,7 @@ killed and all were tried. Bugs of the Python package run with LATHE_PYTHON (def
 are left out where that has no pytest, or no PyTorch for a test that needs it, or the build has no package.
 """
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -182,11 +183,17 @@ class Tree:
             command += ["--gtest_fail_fast"] + ([f"--gtest_filter={rest}"] if rest else [])
         # A test that a bug ends leaves its temporary files.
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as env["TMPDIR"]:
+            test = subprocess.Popen(command, cwd=self.root, env=env, stdout=subprocess.DEVNULL,
+                                    stderr=subprocess.DEVNULL, start_new_session=True)
             try:
-                return subprocess.run(command, cwd=self.root, env=env, stdout=subprocess.DEVNULL,
-                                      stderr=subprocess.DEVNULL, timeout=timeout).returncode == 0
+                return test.wait(timeout) == 0
             except subprocess.TimeoutExpired:
                 return False
+            finally:
+                # What it started goes on otherwise where a bug makes that endless.
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(test.pid, signal.SIGKILL)
+                test.wait()
 
     def good(self, test, timeout):
         """True if the test passes on the sources as they are."""
