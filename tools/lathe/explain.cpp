@@ -75,9 +75,11 @@ std::map<std::string, std::vector<RankPrediction>> scalingOf(const ExplainReport
                                                              CompileFlags flags) {
   constexpr int64_t kMostRanks = 64;
   std::map<std::string, std::vector<RankPrediction>> scaling;
-  auto add = [&](int64_t ranks, int64_t stages) {
-    flags.compile.pipeline.mesh.ranks = ranks * stages;
-    flags.compile.pipeline.mesh.stages = stages;
+  Mesh& mesh = flags.compile.pipeline.mesh;
+  auto add = [&, splitRows = mesh.splitRows](int64_t ranks, int64_t stages) {
+    mesh.ranks = ranks * stages;
+    mesh.stages = stages;
+    mesh.splitRows = splitRows && ranks > 1;
     ExplainReport on = report;
     on.ranks = ranks;
     on.stages = stages;

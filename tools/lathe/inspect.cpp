@@ -214,6 +214,7 @@ int inspectVerb(const ArgumentList& arguments) {
   int64_t& ranks = mesh.ranks;
   ranks = std::max<int64_t>(mesh.ranksOfStage(), 1);
   mesh.stages = 1;
+  mesh.splitRows &= ranks > 1;
   if (!model.program) flags.compile.backend = ranks > 1 ? "cpu" : "reference";
   std::shared_ptr<const Program> program = programOf(model, flags);
   if (hasOwnWeights(model) && !flags.randomWeights)
