@@ -576,10 +576,13 @@ def check_embeddings():
                 "max_position_embeddings": 64, "type_vocab_size": 2, "hidden_act": "gelu"}, weights_of, "bert.json")
             server = Server(model=str(folder))
             try:
-                def embedded(texts, encoding):
+                def asked(texts, encoding):
                     status, _, text = server.ask("POST", "/v1/embeddings", {"input": texts, "encoding_format": encoding})
                     assert status == 200, text
-                    return [row["embedding"] for row in json.loads(text)["data"]]
+                    return json.loads(text)
+
+                def embedded(texts, encoding):
+                    return [row["embedding"] for row in asked(texts, encoding)["data"]]
                 texts = ["a bell", "he was not afraid of the deep water", "a"]
                 rows = embedded(texts, "float")
                 assert [len(row) for row in rows] == [width] * 3
@@ -588,6 +591,8 @@ def check_embeddings():
                 for text, row in zip(texts, rows):
                     alone = embedded(text, "float")[0]
                     assert max(abs(a - b) for a, b in zip(alone, row)) < 1e-5, (alone, row)
+                made = sum(asked(text, "float")["usage"]["prompt_tokens"] for text in texts)
+                assert asked(texts, "float")["usage"] == {"prompt_tokens": made, "total_tokens": made}
                 if width == 8:
                     request_fields.check_embeddings(server, folder.name, width)
                 assert server.ask("POST", "/v1/completions", {"prompt": "a"})[0] == 400

@@ -98,6 +98,22 @@ func.func @other_places() -> (tensor<12xi64>, tensor<8xi64>) {
   return %a, %b : tensor<12xi64>, tensor<8xi64>
 }
 
+// A running sum of ones counts from 1 on.
+// CHECK-LABEL: @counted
+// CHECK-NEXT: return %arg0, %arg1
+func.func @counted(%x: tensor<8xf32>, %y: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %one = lathe.constant dense<1> : tensor<i64>
+  %ones = lathe.broadcast %one to <8> : tensor<i64>
+  %sums = lathe.cumsum %ones axis 0 : tensor<8xi64>
+  %i = lathe.iota <8> axis 0 dtype i64
+  %next = lathe.add %i, %one : tensor<8xi64>, tensor<i64>
+  %more = lathe.compare gt %sums, %i : tensor<8xi64>, tensor<8xi64>
+  %other = lathe.compare ne %sums, %next : tensor<8xi64>, tensor<8xi64>
+  %a = lathe.select %more, %x, %y : tensor<8xi1>, tensor<8xf32>, tensor<8xf32>
+  %b = lathe.select %other, %x, %y : tensor<8xi1>, tensor<8xf32>, tensor<8xf32>
+  return %a, %b : tensor<8xf32>, tensor<8xf32>
+}
+
 // Conditions that hold everywhere or nowhere, and one that does not.
 // CHECK-LABEL: @conditions
 // CHECK: %[[E:.*]] = lathe.compare

@@ -46,6 +46,12 @@ TEST(Choices, TakeEitherOfTwoLargestThatRoundingMakesEqual) {
   auto next = [](Graph& g, const Tensor& x) { g.output("y", argmax(tenth(x), -1)); };
   for (double right : {0, 2, 4}) EXPECT_TRUE(accepts(next, put({right}))) << right;
   for (double wrong : {1, 3, 5, 6, -1}) EXPECT_FALSE(accepts(next, put({wrong}))) << wrong;
+  // Down the columns {3, 3 + 1e-7, 3 - 1e-7} and {1, 2, 0.5}.
+  auto down = [](Graph& g, const Tensor& x) {
+    g.output("y", argmax(reshape(tenth(x), {3, 2}), 0));
+  };
+  for (double right : {0, 1, 2}) EXPECT_TRUE(accepts(down, put({right, 1}))) << right;
+  for (double wrong : {0, 2}) EXPECT_FALSE(accepts(down, put({1, wrong}))) << wrong;
   auto least = [](Graph& g, const Tensor& x) { g.output("y", argmin(neg(tenth(x)), -1)); };
   EXPECT_TRUE(accepts(least, put({4})));
   EXPECT_FALSE(accepts(least, put({3})));

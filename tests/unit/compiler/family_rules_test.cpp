@@ -309,6 +309,8 @@ TEST(FamilyRules, WindowsLieInTheLayersOfTheRule) {
   EXPECT_EQ(layers("Qwen2ForCausalLM", {{"use_sliding_window", true}, {"max_window_layers", 4}}),
             "----ww");
   EXPECT_EQ(layers("Qwen2ForCausalLM", {{"max_window_layers", 4}}), "------");
+  // Those that do not rotate.
+  EXPECT_EQ(layers("SmolLM3ForCausalLM", {{"use_sliding_window", true}}), "---w--");
   EXPECT_EQ(
       layers("Qwen2ForCausalLM", {{"use_sliding_window", true},
                                   {"layer_types",

@@ -50,6 +50,11 @@ TEST(VariantPruning, KeepsWhatTheEndsOfARangeTake) {
   set = rowsSet(dim("n"));
   pruneVariants(set, {{"n", 2, 16, 1}});
   EXPECT_EQ(namesOf(set), std::vector<std::string>{"some"});
+  // What takes all sizes but the last is asked.
+  set = rowsSet(dim("n"));
+  pruneVariants(set, {{"n", 2, 17, 1}});
+  ASSERT_EQ(set.variants.size(), 2u);
+  EXPECT_EQ(set.variants[0].when.size(), 1u);
 }
 
 // A difference of sizes may be anything between its ends.

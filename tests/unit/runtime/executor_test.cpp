@@ -297,6 +297,16 @@ TEST_P(Devices, KeptRowsAreCopiedUpToACount) {
             "copyStateRow: expected one of 8 rows that keepStateRows() keeps, got 8");
 }
 
+// States that keep more rows than a run takes are no measure of the next run.
+TEST_P(Devices, KeptRowsDoNotSayHowManyARunTakes) {
+  Program p = sums(GetParam());
+  p.entries[0].slots[0].shape = {DimExpr(1)};  // "rows" is of states and results alone
+  Session s(std::move(p));
+  s.keepStateRows("rows", 8);
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(s.run("forward", {{"x", floats({1}, 0)}}).at("y").shape(), Shape{2}) << i;
+}
+
 INSTANTIATE_TEST_SUITE_P(Memories, Devices, ::testing::Values("sum-host", "sum-own"),
                          [](const auto& info) {
                            return std::string(info.param) == "sum-host" ? "Host" : "Own";

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A fifth set of a reader who planted from the sources alone: what nothing saw of sixty."""
+from mutant import Mutant
+
+MUTANTS = [
+    Mutant("runtime/kept-rows-as-a-size", "runtime/session_states.cpp",
+           "for (size_t axis = keeps(program_.states[i]) ? 1 : 0; axis < symbols_[i].size(); ++axis)",
+           "for (size_t axis = 0; axis < symbols_[i].size(); ++axis)",
+           "a run after one that kept more rows takes as many as are kept",
+           ("executor_test:*KeptRowsDoNotSay*",)),
+    Mutant("serve/embeddings-count-the-last", "tools/serve/routes.cpp",
+           "tokens += int64_t(inputs[i].size());",
+           "tokens = int64_t(inputs[i].size());",
+           "the usage of several embeddings is that of the last text",
+           ("ctest:cli/serve",)),
+    Mutant("frontend/windows-of-rotating-layers", "frontend/families/smollm3.cpp",
+           "return windowed && !c.rotates[size_t(i)];",
+           "return windowed && c.rotates[size_t(i)];",
+           "SmolLM 3's window is in the layers that rotate",
+           ("family_rules_test:*WindowsLie*",)),
+    Mutant("passes/running-sum-from-zero", "passes/canonical/index_values.cpp",
+           "return *each * (place[axis] + DimExpr(1));",
+           "return *each * place[axis];",
+           "a running sum of ones is read as 0, 1, 2, ..",
+           ("canonical_rewrites_test:*index_tables*",)),
+    Mutant("cuda/variant-up-to-one-less", "backends/cuda/lowering/tuning/variant_pruning.cpp",
+           "return c.low <= b.low && b.high <= c.high;",
+           "return c.low <= b.low && b.high <= c.high + 1;",
+           "a variant for all sizes but the last is taken for all",
+           ("variant_pruning_test:*EndsOfARange*",)),
+    Mutant("inspect/ties-down-a-column", "inspect/questions/choices.cpp",
+           "begin = row / inner * length * inner + row % inner;",
+           "begin = row / inner * length * inner;",
+           "ties of an argmax along another axis than the last are those of the first column",
+           ("choices_test:*TakeEither*",)),
+]
