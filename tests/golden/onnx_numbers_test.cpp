@@ -194,6 +194,17 @@ TEST(OnnxNumbers, ResizesOfOlderOpsets) {
   }
 }
 
+// The second half of an axis: its places are 1, 1.5 and 2.
+TEST(OnnxNumbers, ResizeCropsWhereNothingIsScaled) {
+  const std::string node =
+      nodeOf("Resize", {"x", "roi", "scales"},
+             attribute("mode", std::string("linear")) +
+                 attribute("coordinate_transformation_mode", std::string("tf_crop_and_resize")));
+  const std::string operands =
+      literal<float>("roi", 1, {0.5f, 1}) + literal<float>("scales", 1, {1});
+  EXPECT_EQ(numbersOf(run(node, row({0, 10, 20}), 19, {3}, operands)), (Numbers{10, 15, 20}));
+}
+
 // Ends and starts as exporters write them, along an axis whose size is a symbol.
 TEST(OnnxNumbers, SlicesAlongASymbolicAxis) {
   const Array x = row({0, 1, 2, 3, 4});

@@ -538,6 +538,10 @@ def check_chat():
             joined = bytes(byte for part in parts for byte in part["bytes"])
             assert joined.decode() == choice["message"]["content"] and len(parts) > 8, parts
             assert all(part["token"] == bytes(part["bytes"]).decode(errors="replace") for part in parts), parts
+            # Without a number of others each token comes with its own.
+            status, _, text = server.ask("POST", "/v1/chat/completions", {**body, "logprobs": True})
+            alone = json.loads(text)["choices"][0]["logprobs"]["content"]
+            assert alone and all(part["logprob"] <= 0 and part["top_logprobs"] == [] for part in alone), text
             parts = [{"type": "text", "text": "Once upon "}, {"type": "text", "text": "a time"}]
             body["messages"] = [{"role": "user", "content": parts}]
             chunks = events(server.ask("POST", "/v1/chat/completions", {**body, "stream": True})[2])
