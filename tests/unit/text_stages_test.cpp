@@ -185,7 +185,7 @@ TEST(TextStages, TextsAreReplacedWithinAndAcrossTokens) {
   const json fuse = {{"type", "Fuse"}}, bytes = {{"type", "ByteFallback"}};
   EXPECT_EQ(decodes({fuse, replace("String", "ab")}, {"1ab2ab3"}), "1<>2<>3");
   EXPECT_EQ(decodes({fuse, replace("String", "ab")}, {"1a", "b2", "a", "b", "a"}), "1<>2<>a");
-  EXPECT_EQ(decodes({replace("String", "ab")}, {"1ab2ab3", "a", "b"}), "1<>2<>3ab");
+  EXPECT_EQ(decodes(json::array({replace("String", "ab")}), {"1ab2ab3", "a", "b"}), "1<>2<>3ab");
   EXPECT_EQ(decodes({bytes, replace("Regex", "[ab]+")}, {"1ab2a", "b", "<0x61>"}), "1<>2<><><>");
   EXPECT_EQ(decodes({bytes, replace("String", "ab")}, {"1a", "b2"}), "1ab2");
 }
