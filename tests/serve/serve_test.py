@@ -460,17 +460,19 @@ def check_queue():
         # The texts of a request come in together or not at all, and more than ever may wait are a mistake.
         answers.clear()
         finished = server.ended()["finished"]
-        threads = [threading.Thread(target=one, args=("four",), kwargs={"prompt": ["a"] * 4}) for _ in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert sorted(status for _, status, _, _ in answers) == [200, 429], answers
+        three = threading.Thread(target=one, args=("three",), kwargs={"prompt": ["a"] * 3})
+        three.start()
+        # One runs and two wait: a user has four waiting at most where twelve places are.
+        while (m := server.metrics())["lathe_texts_running"] < 1 or m["lathe_texts_waiting"] < 2:
+            time.sleep(0.001)
+        one("four", prompt=["a"] * 4)
+        three.join()
+        assert [(who, status) for who, status, _, _ in answers] == [("four", 429), ("three", 200)], answers
         # Of the one that was refused no text goes on.
         while (m := server.metrics())["lathe_texts_running"] + m["lathe_texts_waiting"] > 0:
             time.sleep(0.01)
         ended = server.ended()
-        assert ended["finished"] == finished + 4 and ended["cancelled"] > 0 == ended["failed"], (finished, ended)
+        assert ended["finished"] == finished + 3 and ended["cancelled"] > 0 == ended["failed"], (finished, ended)
         status, answer = server.complete(prompt=["a"] * 5, max_tokens=300)
         assert status == 400 and "expected at most 4 texts" in answer["error"]["message"], answer
         server.stop()
