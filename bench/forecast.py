@@ -119,14 +119,13 @@ def dependent_loads(code, text):
 
 def forecast(folder, calls, table, sizes, entry, rate):
     steps = []
-    machine = {}
+    cubins = sorted(folder.glob("*.cubin"))
+    machine = dict(zip((cubin.stem for cubin in cubins), sass.read_all(cubins)))
     for callee, read, written in calls:
         launches = launches_of(table, callee, sizes)
         for launch in launches:
             name = launch["kernel"]
-            if name not in machine:
-                machine[name] = (sass.read(folder / f"{name}.cubin"), (folder / f"{name}.cu").read_text())
-            code, text = machine[name]
+            code, text = machine[name], (folder / f"{name}.cu").read_text()
             bytes_ = (value(read, sizes) + value(written, sizes)) / len(launches)
             early = sum(x.bytes for x in code.before_wait() or [] if x.is_load) * launch["threads"]
             per = max(1, min(REGISTERS // (-(-code.registers // 8) * 8 * launch["threads"]),

@@ -147,14 +147,9 @@ class MachineCode:
         return sum(x.is_a("LDL", "STL") for x in self.code)
 
 
-def read(cubin):
-    """The machine code of a file with one kernel."""
-    return read_all([cubin])[0]
-
-
 def read_all(cubins):
-    """The same of many files, in their order. nvdisasm takes half a second to start and one file at a time,
-    so it gets the instructions of all as one."""
+    """The machine code of files with one kernel each, in their order. nvdisasm takes half a second to start
+    and one file at a time, so it gets the instructions of all as one."""
     files = [(Path(cubin).stem, dict(_sections(Path(cubin).read_bytes()))) for cubin in cubins]
     kernels, begins, code = [], [], b""
     for name, sections in files:
