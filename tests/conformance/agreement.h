@@ -15,8 +15,8 @@ namespace lathe::conformance {
 std::string agreement(const std::string& backend, const OpRow& row, DType dtype);
 
 /// The dtypes of a row that run for every change (tests/depth.h): f32, f64, bool, one of the short
-/// floats and one of the integers, by turns of the ops. In depth all; all are compiled in any case,
-/// for docs/support.md.
+/// floats, one of the integers and one of 4 bits, by turns of the ops. In depth all; all are
+/// compiled in any case, for docs/support.md.
 std::vector<DType> testedDtypes(const OpRow& row);
 
 }  // namespace lathe::conformance

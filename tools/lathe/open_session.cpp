@@ -62,11 +62,10 @@ std::vector<std::string> loraPaths(const Model& model, const Program& program) {
   auto it = program.metadata.find(kLoraPaths);
   if (!model.loras.empty() || model.kind != ModelKind::Artifact || it == program.metadata.end())
     return model.loras;
-  std::vector<std::string> paths;
   const JsonValue list = JsonValue::parse(it->second, model.path + ": " + kLoraPaths);
-  for (const JsonValue& item : list.elements())
-    paths.push_back(foundBeside(model, item.asString(), "LoRA folders", "--lora"));
-  return paths;
+  return listFrom(list, [&](const JsonValue& item) {
+    return foundBeside(model, item.asString(), "LoRA folders", "--lora");
+  });
 }
 
 // Endings of names of tensors that checkpoints carry although the model computes them, or although

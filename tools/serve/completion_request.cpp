@@ -186,11 +186,9 @@ std::vector<std::string> stopsOf(const JsonValue& body, const Model& model) {
   const auto stop = body.find("stop");
   if (!stop) return model.tokenizer ? model.stopTexts : std::vector<std::string>();
   if (stop->isString()) return {stop->asString()};
-  std::vector<std::string> stops;
   if (stop->size() > kMostStops)
     throw ApiError(400, "stop: expected at most " + std::to_string(kMostStops) + " texts", "stop");
-  for (const JsonValue& text : stop->elements()) stops.push_back(text.asString());
-  return stops;
+  return listFrom(*stop, [](const JsonValue& text) { return text.asString(); });
 }
 
 void readLogProbabilities(const JsonValue& body, CompletionRequest& request) {

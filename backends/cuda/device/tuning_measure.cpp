@@ -309,11 +309,10 @@ std::vector<TuningProblem> tuningProblemsOf(const Program& program) {
     p.integers = item.at("integers").asInt();
     for (const SymbolInfo& s : program.symbols)
       p.symbols[s.name] = item.at("symbols").at(s.name).asInt();
-    const JsonValue candidates = item.at("candidates");
-    for (size_t c = 0; c < candidates.size(); ++c) {
-      p.choices.push_back(candidates.at(c).at("choice").asString());
-      if (candidates.at(c).has("model_us"))
-        p.modelMicroseconds.push_back(candidates.at(c).at("model_us").asDouble());
+    for (const JsonValue& candidate : item.at("candidates").elements()) {
+      p.choices.push_back(candidate.at("choice").asString());
+      if (candidate.has("model_us"))
+        p.modelMicroseconds.push_back(candidate.at("model_us").asDouble());
     }
     if (program.entry(p.entry).calls.size() != p.choices.size())
       throw Error(ErrorCode::InvalidFile, "entry point '" + p.entry + "' has " +
