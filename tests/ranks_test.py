@@ -13,7 +13,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from rank_job import Cases, Job
 
 lathe, model = sys.argv[1:3]
 processes = "--processes" in sys.argv
@@ -33,19 +35,6 @@ def run(*arguments, status=0, **variables):
 def some(*ways):
     """The first, in depth all: each is a compilation and more."""
     return ways if IN_DEPTH else ways[:1]
-
-
-def processes_of(words):
-    """Ids of the processes whose command line has all the words."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            line = open(f"/proc/{pid}/cmdline", "rb").read().split(b"\0")
-        except OSError:
-            continue
-        if all(w.encode() in line for w in words):
-            found.append(int(pid))
-    return found
 
 
 alone, _ = run("generate", model, *PROMPT)
@@ -251,18 +240,9 @@ if processes:
         assert text == alone, (ranks, stages, text, said)
 
     # A rank that is killed ends the job, and nobody is left.
-    job = subprocess.Popen([lathe, "bench", model, "-p", "64", "-n", "200", "-r", "200", "--ranks", "2"],
-                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
-    ranks = []
-    end = time.monotonic() + 60
-    while len(ranks) < 2 and time.monotonic() < end and job.poll() is None:
-        ranks = [p for p in processes_of(["bench", "--ranks", model])
-                 if b"OMPI_COMM_WORLD_SIZE" in open(f"/proc/{p}/environ", "rb").read()]
-        time.sleep(0.1)
-    assert len(ranks) == 2, (ranks, job.poll())
-    time.sleep(2)
-    os.kill(ranks[1], signal.SIGKILL)
-    _, said = job.communicate(timeout=60)
-    assert job.returncode != 0 and re.search(r"signal 9|killed|Killed", said), (job.returncode, said)
-    time.sleep(0.5)
-    assert not processes_of(["bench", "--ranks", model])
+    job = Job([lathe, "bench", model, "-p", "64", "-n", "200", "-r", "200", "--ranks", "2"])
+    os.kill(job.rank(1), signal.SIGKILL)
+    cases = Cases()
+    cases.expect("a rank is killed", job, r"signal 9|[Kk]illed", None, 60)
+    if failures := cases.summary():
+        sys.exit(failures)
