@@ -13,6 +13,8 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <map>
+#include <mutex>
 #include <set>
 #include <sstream>
 
@@ -169,6 +171,19 @@ Error cacheError(const fs::filesystem_error& e) {
                                   "; name another folder with LATHE_CACHE_DIR");
 }
 
+// Asked once in a process: every program whose kernels the host runs has a compiler of its own, and
+// starting one takes milliseconds.
+std::string versionOf(const std::string& compiler) {
+  static std::mutex mutex;
+  static std::map<std::string, std::string> known;
+  std::lock_guard lock(mutex);
+  if (auto found = known.find(compiler); found != known.end()) return found->second;
+  const ProcessResult asked = runProcess({compiler, "--version"});
+  if (asked.status != 0)
+    throw Error(ErrorCode::Unsupported, compiler + " --version failed:\n" + asked.output);
+  return known[compiler] = asked.output.substr(0, asked.output.find('\n'));
+}
+
 std::shared_ptr<Module> loadFresh(const std::string& path, const std::string& folder) {
   try {
     return std::make_shared<Module>(path);
@@ -198,10 +213,7 @@ HostCompiler::HostCompiler(Mode mode, std::string cache) : mode_(mode) {
                 "LATHE_CUDA_HOST=asan: AddressSanitizer's runtime is not in this process; start it "
                 "with LD_PRELOAD=$(" +
                     compiler_ + " -print-file-name=libasan.so)");
-  const ProcessResult asked = runProcess({compiler_, "--version"});
-  if (asked.status != 0)
-    throw Error(ErrorCode::Unsupported, compiler_ + " --version failed:\n" + asked.output);
-  version_ = asked.output.substr(0, asked.output.find('\n'));
+  version_ = versionOf(compiler_);
   flags_ = flagsOf(mode, version_.find("clang") != std::string::npos);
   folder_ = cache.empty() ? moduleFolder() : std::move(cache);
   makePrivateFolder(folder_);
