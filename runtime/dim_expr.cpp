@@ -34,6 +34,13 @@ DimExpr DimExpr::operator-(const DimExpr& other) const {
   return e;
 }
 
+// Saturates as sums do.
+static int64_t productOf(int64_t a, int64_t b) {
+  int64_t product;
+  if (__builtin_mul_overflow(a, b, &product)) return (a < 0) == (b < 0) ? INT64_MAX : INT64_MIN;
+  return product;
+}
+
 DimExpr DimExpr::operator*(const DimExpr& other) const {
   DimExpr e;
   for (auto& [m, c] : terms_)
@@ -41,10 +48,7 @@ DimExpr DimExpr::operator*(const DimExpr& other) const {
       Monomial k = m;
       k.insert(k.end(), n.begin(), n.end());
       std::sort(k.begin(), k.end());
-      int64_t product;
-      if (__builtin_mul_overflow(c, d, &product))
-        product = (c < 0) == (d < 0) ? INT64_MAX : INT64_MIN;
-      e.add(k, product);
+      e.add(k, productOf(c, d));
     }
   return e;
 }
@@ -154,7 +158,9 @@ std::optional<DimExpr> DimExpr::parse(std::string_view text) {
       return std::nullopt;
     }
     first = false;
-    DimExpr product(sign);
+    // Read once for every mention of a dim in a graph: the term is gathered, not multiplied.
+    int64_t coefficient = sign;
+    Monomial monomial;
     for (size_t factors = 1;; ++factors) {
       if (factors > kMaxFactors) return std::nullopt;
       skip();
@@ -168,15 +174,16 @@ std::optional<DimExpr> DimExpr::parse(std::string_view text) {
         int64_t value;
         auto [end, status] = std::from_chars(word.data(), word.data() + word.size(), value);
         if (status != std::errc() || end != word.data() + word.size()) return std::nullopt;
-        product = product * DimExpr(value);
+        coefficient = productOf(coefficient, value);
       } else {
-        product = product * symbol(word);
+        monomial.emplace_back(word);
       }
       skip();
       if (i >= text.size() || text[i] != '*') break;
       ++i;
     }
-    sum = sum + product;
+    std::sort(monomial.begin(), monomial.end());
+    sum.add(monomial, coefficient);
   }
   return sum;
 }

@@ -19,8 +19,9 @@ using namespace mlir;
 namespace lathe {
 namespace {
 
-// Elements and operations of one sample: some milliseconds, and what a doubt may cost.
-constexpr double kCheap = 1e5, kBearable = 5e8;
+// Elements and operations of one sample: nothing worth saving, some milliseconds, and what a doubt
+// may cost.
+constexpr double kCheap = 1e5, kModest = 1e7, kBearable = 5e8;
 
 // Halves are whole numbers and halves about 0: equal ones, zeros and what lies between two whole
 // numbers. Huge ones overflow in an exponential. Near ones lie about a constant of the ops.
@@ -49,9 +50,12 @@ class Random {
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
   }
-  double unit() { return double(bits() >> 11) * 0x1p-53; }
-  // Near enough to normal: the sum of four.
-  double normal() { return (unit() + unit() + unit() + unit() - 2) * 1.7320508; }
+  // Near enough to normal: the sum of four numbers of 16 bits. A dear sample has millions.
+  double normal() {
+    const uint64_t z = bits();
+    const uint64_t sum = (z & 0xffff) + (z >> 16 & 0xffff) + (z >> 32 & 0xffff) + (z >> 48);
+    return (double(sum) * 0x1p-16 - 2) * 1.7320508;
+  }
 
  private:
   uint64_t state_;
@@ -443,24 +447,24 @@ std::optional<std::string> check(const CutOut& cut, ModuleOp graph, const Evalua
     }
     if (one) draws.push_back({*one, Floats::Common});
   }
-  std::erase_if(draws, [&](const Draw& d) { return costOf(cut, d.symbols) > kBearable; });
   const SymbolValues* largest = several ? &*several : one ? &*one : nullptr;
   if (!largest) return std::nullopt;
+  if (draws.empty()) draws.push_back({*largest});
   if (costOf(cut, *largest) <= kCheap) return differenceOnAll(cut, evaluate, draws);
+  std::vector<Draw> inFull = draws;
+  std::erase_if(inFull, [&](const Draw& d) { return costOf(cut, d.symbols) > kBearable; });
   constexpr std::pair<int64_t, int64_t> kDivisors[] = {{32, 16}, {32, 8},   {64, 16}, {64, 8},
                                                        {16, 4},  {128, 16}, {8, 2}};
   for (auto [least, divisor] : kDivisors) {
     auto small = smaller(cut, least, divisor);
-    if (!small || costOf(*small, *largest) > 20 * kCheap) continue;
+    if (!small || costOf(*small, *largest) > kModest) continue;
     // A mean over fewer elements is no longer a mean: only agreement counts.
-    std::vector<Draw> all = draws;
-    if (all.empty()) all.push_back({*largest});
-    auto words = differenceOnAll(*small, evaluate, all);
-    if (!words || draws.empty()) return words;
+    auto words = differenceOnAll(*small, evaluate, draws);
+    if (!words || inFull.empty()) return words;
     break;
   }
-  if (!draws.empty()) draws.resize(1);  // dear ones once
-  return differenceOnAll(cut, evaluate, draws);
+  if (!inFull.empty()) inFull.resize(1);  // dear ones once
+  return differenceOnAll(cut, evaluate, inFull);
 }
 
 // What was found for a pair of functions; models repeat their layers.
