@@ -228,6 +228,29 @@ TEST_F(ValueCheck, LargeSizesAreDividedWhereTheOpsStillFit) {
             "");
 }
 
+// In full size the product of a vocabulary is too dear for several rows and for one.
+TEST_F(ValueCheck, WhatIsTooDearInFullIsStillDrawnInEveryKind) {
+  const std::string product =
+      " = lathe.matmul %a, %b : tensor<?x896xf32, #lathe.dims<rows, 896>>, tensor<896x151936xf32>\n";
+  auto found = [&](const std::string& body) {
+    return difference("tensor<?x151936xf32, #lathe.dims<rows, 151936>>", "%y" + product, body,
+                      "%a: tensor<?x896xf32, #lathe.dims<rows, 896>>, %b: tensor<896x151936xf32>");
+  };
+  // The sum of one row is that row.
+  EXPECT_THAT(found("%x" + product +
+                    "%s = lathe.reduce_sum %x axes [0] keep_dims true : T\n"
+                    "%z = lathe.sub %x, %x : T, T\n"
+                    "%y = lathe.add %z, %s : T, tensor<1x151936xf32>"),
+              HasSubstr("rows=3"));
+  // Only large products reach the bound.
+  EXPECT_NE(found("%x" + product +
+                  "%c = lathe.constant dense<60.0> : tensor<f32>\n"
+                  "%y = lathe.min %x, %c : T, tensor<f32>"),
+            "");
+  EXPECT_EQ(found("%y" + product), "");
+  EXPECT_LT(largest_, 1 << 20);
+}
+
 TEST_F(ValueCheck, AFailureOfTheNewSideAloneIsADifference) {
   const std::string arguments = "%a: tensor<4x3xf32>, %i: tensor<2xi64>";
   EXPECT_THAT(difference("",
