@@ -93,3 +93,101 @@ func.func @rows_of_others(%x: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf
   %z = lathe.mul %r, %x : tensor<4x4xf32>, tensor<4x4xf32>
   return %y, %z : tensor<4x4xf32>, tensor<4x4xf32>
 }
+
+// A norm reads its row several times: what it would read as a column, or with gaps, is computed
+// before, and what keeps rows whole is read in place.
+// CHECK-LABEL: func.func @moved_under_a_norm
+// CHECK: %[[T:.*]] = lathe.region(%arg0
+// CHECK: lathe.transpose
+// CHECK: lathe.yield
+// CHECK: lathe.region(%[[T]]
+// CHECK: lathe.rms_norm
+// CHECK: %[[S:.*]] = lathe.region(%arg1
+// CHECK: lathe.slice
+// CHECK: lathe.yield
+// CHECK: lathe.region(%[[S]]
+// CHECK: lathe.rms_norm
+// CHECK: lathe.region(%arg2
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: lathe.exp
+// CHECK-NEXT: lathe.transpose
+// CHECK-NEXT: lathe.slice
+// CHECK-NEXT: lathe.rms_norm
+func.func @moved_under_a_norm(%x: tensor<4x4xf32>, %y: tensor<4x8xf32>, %z: tensor<2x3x8xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<3x2x4xf32>) {
+  %e = lathe.exp %x : tensor<4x4xf32>
+  %t = lathe.transpose %e [1, 0] : tensor<4x4xf32>
+  %a = lathe.rms_norm %t epsilon 1.000000e-05 : tensor<4x4xf32>
+  %f = lathe.exp %y : tensor<4x8xf32>
+  %s = lathe.slice %f starts <0, 0> sizes <4, 4> strides [1, 2] : tensor<4x8xf32>
+  %b = lathe.rms_norm %s epsilon 1.000000e-05 : tensor<4x4xf32>
+  %g = lathe.exp %z : tensor<2x3x8xf32>
+  %u = lathe.transpose %g [1, 0, 2] : tensor<2x3x8xf32>
+  %v = lathe.slice %u starts <0, 0, 4> sizes <3, 2, 4> strides [1, 1, 1] : tensor<3x2x8xf32>
+  %c = lathe.rms_norm %v epsilon 1.000000e-05 : tensor<3x2x4xf32>
+  return %a, %b, %c : tensor<4x4xf32>, tensor<4x4xf32>, tensor<3x2x4xf32>
+}
+
+// Small constants and ramps are copied in, and nothing is left of the ramp outside.
+// CHECK-LABEL: func.func @copied_in
+// CHECK: %[[C:.*]] = lathe.constant {{.*}} : tensor<1025xf32>
+// CHECK: lathe.region(%arg0) :
+// CHECK-NEXT: ^bb0
+// CHECK-DAG: lathe.constant {{.*}} : tensor<1024xf32>
+// CHECK-DAG: lathe.iota
+// CHECK: lathe.yield
+// CHECK: lathe.region(%arg1, %[[C]]) :
+// CHECK-NOT: lathe.region
+// CHECK: return
+func.func @copied_in(%x: tensor<1024xf32>, %y: tensor<1025xf32>) -> (tensor<1024xf32>, tensor<1025xf32>) {
+  %c = lathe.constant dense<2.0> : tensor<1024xf32>
+  %d = lathe.constant dense<2.0> : tensor<1025xf32>
+  %i = lathe.iota <1024> axis 0 dtype f32
+  %s = lathe.add %x, %i : tensor<1024xf32>, tensor<1024xf32>
+  %a = lathe.mul %s, %c : tensor<1024xf32>, tensor<1024xf32>
+  %b = lathe.mul %y, %d : tensor<1025xf32>, tensor<1025xf32>
+  return %a, %b : tensor<1024xf32>, tensor<1025xf32>
+}
+
+// Each step doubles the places where the code of those in front of it stands: 16 are the most.
+// CHECK-LABEL: func.func @doubled
+// CHECK: lathe.region(%arg0
+// CHECK-COUNT-1: lathe.exp
+// CHECK: lathe.yield
+// CHECK: lathe.region
+// CHECK-COUNT-4: lathe.reverse
+// CHECK: lathe.yield
+// CHECK-NOT: lathe.region
+// CHECK: return
+func.func @doubled(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = lathe.exp %x : tensor<8xf32>
+  %r0 = lathe.reverse %0 axes [0] : tensor<8xf32>
+  %1 = lathe.add %0, %r0 : tensor<8xf32>, tensor<8xf32>
+  %r1 = lathe.reverse %1 axes [0] : tensor<8xf32>
+  %2 = lathe.add %1, %r1 : tensor<8xf32>, tensor<8xf32>
+  %r2 = lathe.reverse %2 axes [0] : tensor<8xf32>
+  %3 = lathe.add %2, %r2 : tensor<8xf32>, tensor<8xf32>
+  %r3 = lathe.reverse %3 axes [0] : tensor<8xf32>
+  %4 = lathe.add %3, %r3 : tensor<8xf32>, tensor<8xf32>
+  %r4 = lathe.reverse %4 axes [0] : tensor<8xf32>
+  %5 = lathe.add %4, %r4 : tensor<8xf32>, tensor<8xf32>
+  return %5 : tensor<8xf32>
+}
+
+// A rotation reads its tables once, a norm in front of it its row in a pass of its own.
+// CHECK-LABEL: func.func @table_of_a_rotation
+// CHECK: %[[T:.*]] = lathe.region(%arg0
+// CHECK: lathe.exp
+// CHECK-NEXT: lathe.reverse
+// CHECK: lathe.yield
+// CHECK: lathe.region({{.*}}%[[T]]
+// CHECK: lathe.exp
+// CHECK-NEXT: lathe.reverse
+// CHECK-NEXT: lathe.norm_rope
+func.func @table_of_a_rotation(%x: tensor<2x3x5x8xf32>, %g: tensor<8xf32>, %t: tensor<5x4xf32>) -> tensor<2x3x5x8xf32> {
+  %e = lathe.exp %x : tensor<2x3x5x8xf32>
+  %r = lathe.reverse %e axes [3] : tensor<2x3x5x8xf32>
+  %f = lathe.exp %t : tensor<5x4xf32>
+  %c = lathe.reverse %f axes [1] : tensor<5x4xf32>
+  %y = lathe.norm_rope half %r gain %g, %c, %c epsilon 1.0e-5 : tensor<2x3x5x8xf32>, tensor<8xf32>, tensor<5x4xf32>, tensor<5x4xf32>
+  return %y : tensor<2x3x5x8xf32>
+}
