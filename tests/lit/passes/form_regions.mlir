@@ -59,10 +59,10 @@ func.func @sum_and_norm(%x: tensor<3x4xf32>, %r: tensor<3x4xf32>) -> (tensor<3x4
 // CHECK-LABEL: func.func @heads_of_a_slice
 // CHECK: lathe.region
 // CHECK: lathe.slice
-// CHECK: lathe.reshape
-// CHECK: lathe.transpose
-// CHECK: lathe.rms_norm
-// CHECK: lathe.rope
+// CHECK-NEXT: lathe.reshape
+// CHECK-NEXT: lathe.transpose
+// CHECK-NEXT: lathe.rms_norm
+// CHECK-NEXT: lathe.rope
 // CHECK-NOT: lathe.region
 func.func @heads_of_a_slice(%qkv: tensor<1x5x24xf32>, %g: tensor<4xf32>, %c: tensor<5x2xf32>) -> tensor<1x2x5x4xf32> {
   %k = lathe.slice %qkv starts <0, 0, 8> sizes <1, 5, 8> strides [1, 1, 1] : tensor<1x5x24xf32>
