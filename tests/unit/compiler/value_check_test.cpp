@@ -383,6 +383,75 @@ TEST_F(ValueCheck, SizesAreMultiplesUpToTheEnd) {
   EXPECT_EQ(largest_, 3 * 4);
 }
 
+// Narrow integers are drawn to their ends, conditions hold in no place of some row, and wide
+// integers lie about the constants of the ops.
+TEST_F(ValueCheck, IntegersAndConditionsOfEveryKindAreSeen) {
+  EXPECT_THAT(difference("tensor<64xui8>",
+                         "%c = lathe.cast %a to i8 : T\n%y = lathe.cast %c to i32 : tensor<64xi8>",
+                         "%y = lathe.cast %a to i32 : T", "%a: T, %b: T", "tensor<64xi32>"),
+              HasSubstr("and would be"));
+  const char* const none =
+      "%f = lathe.cast %a to f32 : T\n"
+      "%s = lathe.reduce_sum %f axes [1] keep_dims true : tensor<3x4xf32>\n"
+      "%z = lathe.constant dense<0.0> : tensor<f32>\n"
+      "%y = lathe.compare gt %s, %z : tensor<3x1xf32>, tensor<f32>";
+  EXPECT_THAT(difference("tensor<3x4xi1>", none, "%y = lathe.constant dense<true> : tensor<3x1xi1>",
+                         "%a: T, %b: T", "tensor<3x1xi1>"),
+              HasSubstr("element [1, 0]"));
+  EXPECT_THAT(difference("tensor<3x4xi32>",
+                         "%hi = lathe.constant dense<70000> : tensor<i32>\n"
+                         "%y = lathe.min %a, %hi : T, tensor<i32>",
+                         "%y = lathe.min %a, %a : T, T"),
+              HasSubstr("and would be"));
+}
+
+// Sizes begin where the graph's do, and the smallest is one of them.
+TEST_F(ValueCheck, SizesBeginAtTheLowestOfTheirRange) {
+  const char* const twice = "%y = lathe.add %a, %a : T, T";
+  EXPECT_EQ(difference("tensor<?xf32, #lathe.dims<rows>>", twice, twice, "%a: T, %b: T", "T",
+                       "lathe.dim @rows 9 to 20"),
+            "");
+  EXPECT_EQ(largest_, 9);
+  // The first place is the last one as well where there is but one.
+  const char* const alone =
+      "%i = lathe.iota <rows, 1> axis 0 dtype i64\n"
+      "%r = lathe.reverse %i axes [0] : tensor<?x1xi64, #lathe.dims<rows, 1>>\n"
+      "%s = lathe.add %i, %r : tensor<?x1xi64, #lathe.dims<rows, 1>>, "
+      "tensor<?x1xi64, #lathe.dims<rows, 1>>\n"
+      "%z = lathe.constant dense<0> : tensor<i64>\n"
+      "%c = lathe.compare eq %s, %z : tensor<?x1xi64, #lathe.dims<rows, 1>>, tensor<i64>\n"
+      "%n = lathe.neg %a : T\n"
+      "%y = lathe.select %c, %n, %a : tensor<?x1xi1, #lathe.dims<rows, 1>>, T, T";
+  EXPECT_THAT(difference(kRows, alone, "%y = lathe.add %a, %a : T, T"), HasSubstr("rows=3"));
+  EXPECT_THAT(difference(kRows, alone, "%n = lathe.neg %a : T\n%y = lathe.neg %n : T"),
+              HasSubstr("rows=1"));
+}
+
+// A product of numbers in the thousands would be larger than what hides a score.
+TEST_F(ValueCheck, ScoresStayBelowWhatHidesThem) {
+  const std::string product = " = lathe.matmul %a, %b : T, T";
+  EXPECT_EQ(difference("tensor<4x4xf32>",
+                       "%s" + product +
+                           "\n%hi = lathe.constant dense<2.0e4> : tensor<f32>\n"
+                           "%y = lathe.min %s, %hi : T, tensor<f32>",
+                       "%y" + product),
+            "");
+}
+
+// Smaller sizes say only that both agree: a mean of fewer elements is another one. Dear functions
+// run once.
+TEST_F(ValueCheck, SmallerSizesRefuseNothing) {
+  EXPECT_EQ(
+      difference("tensor<64x4096xf32>", "%y = lathe.reduce_mean %a axes [1] keep_dims true : T",
+                 "%s = lathe.reduce_sum %a axes [1] keep_dims true : T\n"
+                 "%n = lathe.constant dense<0.000244140625> : tensor<f32>\n"
+                 "%y = lathe.mul %s, %n : tensor<64x1xf32>, tensor<f32>",
+                 "%a: T", "tensor<64x1xf32>"),
+      "");
+  EXPECT_EQ(largest_, 64 * 4096);
+  EXPECT_EQ(runs_, 4) << "both sides of the smaller one, and of the whole";
+}
+
 // As far back as is asked: what the new op reads two ops before the old one.
 TEST_F(ValueCheck, CutsAreWidenedStepByStep) {
   auto module = parseModule(*context_,
