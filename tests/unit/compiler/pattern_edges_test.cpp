@@ -16,6 +16,7 @@
 #include "mlir/IR/Verifier.h"
 #include "passes/rewrite/dag_types.h"
 #include "passes/rewrite/locations.h"
+#include "passes/rewrite/numerics_scope.h"
 
 using namespace mlir;
 using testing::HasSubstr;
@@ -207,6 +208,42 @@ TEST_F(PatternEdges, SharedConstantsAreNoOrigins) {
   EXPECT_EQ(lines(""), (std::set<unsigned>{1, 2}));
   EXPECT_EQ(lines("%z = lathe.sub %b, %c : T, tensor<f32> loc(\"model.cc\":3:1)"),
             (std::set<unsigned>{2}));
+}
+
+// Operands of commutative ops in another order, and conditions that are asked for twice, are the
+// same bits.
+TEST_F(PatternEdges, TheSameTermsAreExact) {
+  NumericsScope strict(context_.get(), {.mode = NumericsMode::Strict});
+  EXPECT_EQ(replaced<ExpOp>("%s = lathe.add %a, %b : T, T\n %y = lathe.exp %s : T",
+                            [](DagPattern& p) {
+                              Tensor x = p.any(), y = p.any();
+                              p.root(exp(add(x, y)));
+                              p.replaceWith(exp(add(y, x)));
+                            }),
+            "");
+  const std::string conditions =
+      "%c = lathe.compare lt %a, %b : T, T\n%d = lathe.is_nan %a : T\n"
+      "%e = lathe.logical_and %c, %d : C, C\n%y = lathe.logical_and %e, %c : C, C\n"
+      "%n = lathe.logical_not %y : C";
+  auto body = [&](std::string text) {
+    for (size_t at = 0; (at = text.find('C', at)) != text.npos;)
+      text.replace(at, 1, "tensor<?x4xi1, #lathe.dims<seq, 4>>");
+    return text;
+  };
+  EXPECT_EQ(replaced<LogicalNotOp>(body(conditions),
+                                   [](DagPattern& p) {
+                                     Tensor x = p.any(), y = p.any();
+                                     p.root(logicalNot(logicalAnd(logicalAnd(x, y), x)));
+                                     p.replaceWith(logicalNot(logicalAnd(x, y)));
+                                   }),
+            "");
+  EXPECT_THAT(replaced<LogicalNotOp>(body(conditions),
+                                     [](DagPattern& p) {
+                                       Tensor x = p.any(), y = p.any();
+                                       p.root(logicalNot(logicalAnd(logicalAnd(x, y), x)));
+                                       p.replaceWith(logicalNot(logicalOr(x, y)));
+                                     }),
+              HasSubstr("would not compute the same bits"));
 }
 
 // What an op gives follows from its operands: of two values, and of one that is read twice.
