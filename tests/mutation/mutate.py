@@ -33,6 +33,7 @@ import table_backends  # noqa: E402
 import table_blind  # noqa: E402
 import table_compiler  # noqa: E402
 import table_drawn  # noqa: E402
+import table_edges  # noqa: E402
 import table_exam  # noqa: E402
 import table_families  # noqa: E402
 import table_fresh  # noqa: E402
@@ -60,7 +61,7 @@ MUTANTS = (table_compiler.MUTANTS + table_backends.MUTANTS + table_runtime.MUTAN
            table_hub.MUTANTS + table_blind.MUTANTS + table_ranks.MUTANTS + table_python.MUTANTS +
            table_interior.MUTANTS + table_overlooked.MUTANTS + table_numbers.MUTANTS +
            table_rooms.MUTANTS + table_answers.MUTANTS + table_stages.MUTANTS +
-           table_exam.MUTANTS)
+           table_exam.MUTANTS + table_edges.MUTANTS)
 WANTED = 0.95
 PYTHON = os.environ.get("LATHE_PYTHON", "python3")
 LEAST = 70  # bugs in the tables

@@ -373,6 +373,20 @@ TEST(Attention, ErrorsSayWhatWasExpected) {
   c.args.maskKind = MaskKind::None;
   c.args.dtype = DType::F16;
   EXPECT_EQ(message(c.args), "expected attention on f32 or bf16, got f16; cast q, k and v");
+  c.args.dtype = DType::F32;
+  c.args.blockKeys = 4;
+  for (int64_t keys : {7, 9}) {
+    c.args.kLen = keys, c.args.tableEntries = 2;
+    EXPECT_EQ(message(c.args), "expected as many keys as the blocks of a table hold");
+  }
+  for (int64_t AttentionArgs::* size :
+       {&AttentionArgs::batch, &AttentionArgs::qHeads, &AttentionArgs::qLen, &AttentionArgs::kLen,
+        &AttentionArgs::headDim, &AttentionArgs::valueDim}) {
+    AttentionArgs negative = c.args;
+    negative.blockKeys = 0;
+    negative.*size = -1;
+    EXPECT_EQ(message(negative), "expected attention dims of at least 0");
+  }
 }
 
 }  // namespace

@@ -380,6 +380,34 @@ TEST(Linear, SmallScratchIsAnError) {
   }
 }
 
+TEST(Linear, LayersThatDoNotFitAreErrors) {
+  auto message = [](auto change) -> std::string {
+    LinearSpec spec;
+    spec.weights = {DType::F32, 4, 6};
+    change(spec);
+    try {
+      prepareLinear(spec, 1, KernelIsa::of(Isa::Avx2));
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  const std::string sizes = "expected lda >= k and ldc >= n, got k 4, lda ";
+  EXPECT_EQ(message([](LinearSpec& s) { s.lda = 3; }), sizes + "3, n 6, ldc 6");
+  EXPECT_EQ(message([](LinearSpec& s) { s.ldc = 5; }), sizes + "4, n 6, ldc 5");
+  EXPECT_EQ(message([](LinearSpec& s) { s.lda = 4, s.ldc = 6; }), "");
+  EXPECT_EQ(message([](LinearSpec& s) { s.gate = Activation::silu, s.ldc = 3; }), "");
+  EXPECT_EQ(message([](LinearSpec& s) { s.gate = Activation::silu, s.ldc = 2; }),
+            sizes + "4, n 6, ldc 2");
+  EXPECT_EQ(message([](LinearSpec& s) { s.weights.k = -1; }).substr(0, 27),
+            "expected lda >= k and ldc >");
+  EXPECT_EQ(message([](LinearSpec& s) { s.outDType = DType::BF16; }),
+            "expected a linear output of f32 or the weights' f32, got bf16");
+  EXPECT_EQ(message([](LinearSpec& s) { s.hasBias = true, s.biasDType = DType::F16; }),
+            "expected a bias of f32 or bf16, got f16");
+  EXPECT_EQ(message([](LinearSpec& s) { s.biasDType = DType::F16; }), "");
+}
+
 TEST(Linear, OtherDTypesAreErrors) {
   LinearSpec spec;
   spec.weights = {DType::I8, 4, 4};
