@@ -188,6 +188,27 @@ TEST(Attention, HiddenKeysMayHoldAnything) {
       }
 }
 
+// What is added to a NaN leaves one, as the sum of an infinity and its negative is one.
+TEST(Attention, AnAddedInfinityHidesNoNan) {
+  for (DType dtype : {DType::F32, DType::BF16})
+    for (float strange : {NAN, INFINITY})
+      for (int64_t queries : {1, 40})
+        for (KernelIsa isa : tiers()) {
+          AttentionCase c = makeCase(dtype, {1, 1, 1, queries, 140, 32, 32});
+          for (int64_t d = 0; d < 32; ++d) c.k[size_t(20 * 32 + d)] = 0;
+          c.k[20 * 32 + 5] = strange;
+          c.store(1, c.k);
+          for (int64_t i = 0; i < queries; ++i) c.q[size_t(i * 32 + 5)] = 1;
+          c.store(0, c.q);
+          std::vector<double> mask(140, 0.0);
+          mask[20] = -INFINITY;
+          addMask(c, MaskKind::AdditiveF32, mask, 1, 1, 1);
+          runCase(c, isa);
+          for (int64_t i = 0; i < queries; ++i)
+            ASSERT_TRUE(std::isnan(c.output(i * 32))) << nameOf(isa.tier) << " row " << i;
+        }
+}
+
 TEST(Attention, FiniteMinimumMaskIsANumber) {
   AttentionCase c = makeCase(DType::F32, {1, 2, 2, 34, 130, 32, 32});
   // Rows hidden everywhere by the lowest float: softmax of equal scores, not the masked policy.
