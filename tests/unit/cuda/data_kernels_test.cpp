@@ -67,6 +67,8 @@ void expectCopy(DType dtype, const Shape& sizes, const Shape& strides, int64_t o
 TEST(Copy, StridedRowsInWords) {
   expectCopy(DType::BF16, {3, 5, 16}, {200, 24, 1}, 8, 620, "copy");
   expectCopy(DType::I8, {3, 5, 7}, {100, 9, 1}, 3, 300, "copy");
+  // Rows of whole words that begin between them.
+  expectCopy(DType::F32, {3, 5, 8}, {50, 10, 1}, 0, 200, "copy");
   // Rows that would be words, but for where the first one begins.
   expectCopy(DType::BF16, {3, 5, 16}, {200, 24, 1}, 9, 620, "copy");
 }
