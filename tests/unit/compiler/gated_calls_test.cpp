@@ -108,6 +108,20 @@ TEST(GatedCalls, OthersStayApart) {
   EXPECT_EQ(gatedCalls(graphOf(gated, {.activation = Activation::relu})), 0);
   EXPECT_EQ(gatedCalls(graphOf(gated, {}, true)), 0) << "a bias";
   EXPECT_EQ(gatedCalls(graphOf(gated, {}, false, true)), 0) << "a residual";
+  EXPECT_EQ(gatedCalls(graphOf([](Recording& r, const Tensor& y, const Tensor&, const Tensor&) {
+              auto quarter = [&](int64_t from) {
+                return slice(y, {0, 0, from}, {r.batch, r.seq, kHalf / 2}, {1, 1, 1});
+              };
+              return fused::glu(quarter(0), quarter(kHalf / 2));
+            })),
+            0)
+      << "columns are left over";
+  EXPECT_EQ(
+      gatedCalls(graphOf([](Recording& r, const Tensor& y, const Tensor&, const Tensor& second) {
+        return fused::glu(slice(y, {0, 0, 0}, {r.batch, r.seq, kHalf}, {1, 1, 2}), second);
+      })),
+      0)
+      << "every other column";
 }
 
 // The gated kernels take nothing but the products: not of weights in few bits either.
