@@ -76,5 +76,59 @@ TEST(LinearClusters, WeightsAreThoseOfACheckpoint) {
             Names{});
 }
 
+// Queries, keys and values of one projection, which are rotated and written into caches: the names
+// of what is one region with it.
+struct Projection {
+  int columns = 16;
+  const char *pairing = "half", *cache = "%c", *behind = "";
+};
+Names projected(const Projection& p) {
+  auto context = createContext();
+  const std::string heads = "tensor<1x2x5x4xf32>", one = "tensor<1x1x5x4xf32>",
+                    cache = "tensor<1x1x9x4xf32>", table = "tensor<5x2xf32>",
+                    all = "tensor<1x5x" + std::to_string(p.columns) + "xf32>";
+  auto part = [&](const std::string& name, int from, int count, const std::string& type) {
+    const std::string width = std::to_string(4 * count), sliced = "tensor<1x5x" + width + "xf32>";
+    return "%" + name + "s = lathe.slice %p starts <0, 0, " + std::to_string(from) +
+           "> sizes <1, 5, " + width + "> strides [1, 1, 1] : " + all + "\n%" + name +
+           "h = lathe.reshape %" + name + "s to <1, 5, " + std::to_string(count) +
+           ", 4> : " + sliced + "\n%" + name + " = lathe.transpose %" + name +
+           "h [0, 2, 1, 3] : tensor<1x5x" + std::to_string(count) + "x4xf32>\n";
+  };
+  const std::string rotated = ", %t, %t : ", tables = ", " + table + ", " + table + "\n",
+                    written = ", %at axis 2 : " + cache + ", " + one + ", tensor<1xi64>\n";
+  const std::string text =
+      "func.func @f(%x: tensor<1x5x8xf32>, %t: " + table + ", %c: " + cache + ", %d: " + cache +
+      ", %at: tensor<1xi64>) -> (" + heads + ", " + cache + ", " + cache + ") {\n" +
+      "%w = lathe.weight \"w\" : tensor<" + std::to_string(p.columns) + "x8xf32>\n" +
+      "%p = lathe.linear %x, %w : tensor<1x5x8xf32>, tensor<" + std::to_string(p.columns) +
+      "x8xf32>\n" + part("q", 0, 2, heads) + part("k", 8, 1, one) + part("v", 12, 1, one) +
+      p.behind + "%y = lathe.rope half %q" + rotated + heads + tables + "%kr = lathe.rope " +
+      p.pairing + " %k" + rotated + one + tables + "%n = lathe.neg %c : " + cache +
+      "\n%kc = lathe.update " + p.cache + ", %kr" + written + "%vc = lathe.update %d, %v" +
+      written + "return %y, %kc, %vc : " + heads + ", " + cache + ", " + cache + " }";
+  auto module = parseModule(*context, text, "test");
+  formLinearRegions(*module);
+  EXPECT_TRUE(succeeded(verify(*module)));
+  Names names;
+  module->walk([&](RegionOp region) {
+    for (Operation& op : region.getBody().front().without_terminator())
+      names.insert(op.getName().stripDialect().str());
+  });
+  return names;
+}
+
+TEST(LinearClusters, ProjectionsAreRotatedAndWrittenAsAWhole) {
+  const Names whole{"linear", "reshape", "reshape",   "reshape",   "rope",      "rope",   "slice",
+                    "slice",  "slice",   "transpose", "transpose", "transpose", "update", "update"};
+  EXPECT_EQ(projected({}), whole);
+  EXPECT_EQ(projected({.columns = 20}), Names{}) << "columns are left over";
+  EXPECT_EQ(projected({.pairing = "interleaved"}), Names{}) << "keys are rotated in other pairs";
+  EXPECT_EQ(projected({.cache = "%n"}), Names{})
+      << "a computed cache takes the keys before the values are in theirs";
+  EXPECT_EQ(projected({.behind = "%o = lathe.exp %q : tensor<1x2x5x4xf32>\n"}), Names{})
+      << "others read the queries";
+}
+
 }  // namespace
 }  // namespace lathe::cuda
