@@ -341,5 +341,65 @@ TEST(OpCosts, AKernelCallKnowsWhatWasNoted) {
   EXPECT_FALSE(costOf(call)->narrow);
 }
 
+TEST(OpCosts, ACallKnowsWhetherItsOperandsAreNarrow) {
+  for (DType dtype : {DType::F32, DType::BF16, DType::F16}) {
+    Graph g;
+    g.output("y", exp(g.input("x", dtype, {8})));
+    mlir::Operation* op = opsOf(g).back();
+    mlir::OpBuilder b(op);
+    auto call = KernelOp::create(b, op->getLoc(), op->getResultTypes(), op->getOperands(),
+                                 b.getStringAttr("exp"), mlir::FlatSymbolRefAttr(),
+                                 b.getDictionaryAttr({}), mlir::DenseI64ArrayAttr());
+    noteCost(call, costOf(op));
+    EXPECT_EQ(costOf(op)->narrow, dtype != DType::F32) << nameOf(dtype);
+    EXPECT_EQ(costOf(call)->narrow, dtype != DType::F32) << nameOf(dtype);
+  }
+}
+
+// Of a value that several views look at, the parts add up.
+TEST(OpCosts, PartsBehindViewsAddUp) {
+  auto context = createContext();
+  auto module = parseModule(*context, R"(
+    func.func @f(%t: tensor<8x4xf32>) -> tensor<4xf32> {
+      %y = lathe.region(%t) : (tensor<8x4xf32>) -> tensor<4xf32> {
+      ^bb0(%a: tensor<8x4xf32>):
+        %r = lathe.reshape %a to <32> : tensor<8x4xf32>
+        %s = lathe.slice %r starts <0> sizes <4> strides [1] : tensor<32xf32>
+        %q = lathe.reshape %a to <2, 16> : tensor<8x4xf32>
+        %u = lathe.slice %q starts <1, 0> sizes <1, 4> strides [1, 1] : tensor<2x16xf32>
+        %v = lathe.reshape %u to <4> : tensor<1x4xf32>
+        %z = lathe.add %s, %v : tensor<4xf32>, tensor<4xf32>
+        lathe.yield %z : tensor<4xf32>
+      }
+      return %y : tensor<4xf32>
+    })",
+                            "test");
+  module->walk([&](RegionOp region) {
+    auto cost = costOf(region);
+    ASSERT_TRUE(cost);
+    EXPECT_EQ(cost->read, DimExpr(2 * 4 * 4));
+    EXPECT_EQ(cost->written, DimExpr(4 * 4));
+  });
+}
+
+// What weights are brought into once is no cost of a run.
+TEST(OpCosts, LoadingIsNoPartOfTheTotal) {
+  auto context = createContext();
+  auto module = parseModule(*context, R"(
+    func.func @load(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %y = lathe.exp %x : tensor<8xf32>
+      return %y : tensor<8xf32>
+    }
+    func.func @forward(%x: tensor<3xf32>) -> tensor<3xf32> {
+      %y = lathe.neg %x : tensor<3xf32>
+      %z = lathe.abs %y : tensor<3xf32>
+      return %z : tensor<3xf32>
+    })",
+                            "test");
+  const Cost total = totalCost(*module);
+  EXPECT_EQ(total.read, DimExpr(2 * 3 * 4));
+  EXPECT_EQ(total.written, DimExpr(2 * 3 * 4));
+}
+
 }  // namespace
 }  // namespace lathe
