@@ -10,6 +10,7 @@
 #include "lathe/ir/context.h"
 #include "lathe/ir/ops.h"
 #include "lathe/ir/types.h"
+#include "lathe/passes/greedy.h"
 #include "lathe/passes/match.h"
 #include "lathe/runtime/error.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -17,6 +18,7 @@
 #include "passes/rewrite/dag_types.h"
 #include "passes/rewrite/locations.h"
 #include "passes/rewrite/numerics_scope.h"
+#include "passes/rewrite/rewrite_log.h"
 
 using namespace mlir;
 using testing::HasSubstr;
@@ -244,6 +246,49 @@ TEST_F(PatternEdges, TheSameTermsAreExact) {
                                        p.replaceWith(logicalNot(logicalOr(x, y)));
                                      }),
               HasSubstr("would not compute the same bits"));
+}
+
+// A value that many layers share names some of them.
+TEST_F(PatternEdges, AMergedValueNamesFewLines) {
+  for (int copies : {3, 8, 12}) {
+    std::string body;
+    for (int i = 1; i <= copies; ++i) {
+      const std::string n = std::to_string(i);
+      body += "%e" + n + " = lathe.exp %a : T loc(\"model.cc\":" + n + ":1)\n%n" + n +
+              " = lathe.neg %e" + n + " : T loc(\"other.cc\":1:1)\n";
+    }
+    std::string kept = "%s = lathe.add %n1, %n" + std::to_string(copies) + " : T, T";
+    parse(body + kept);
+    mergeCommonSubexpressions(*module_);
+    int ops = 0;
+    module_->walk([&](ExpOp op) {
+      Origins origins;
+      addOrigins(origins, op.getLoc());
+      EXPECT_EQ(int(origins.size()), std::min(copies, 8));
+      ++ops;
+    });
+    EXPECT_EQ(ops, 1);
+  }
+}
+
+// What is one rewrite as a whole has a number if it changes something, but not on top of those that
+// its parts have; a contract is named once.
+TEST_F(PatternEdges, AWholeIsNumberedOnce) {
+  parse("%y = lathe.exp %a : T");
+  RewriteLog log(context_.get(), context_->getOrLoadDialect<LatheDialect>(), {});
+  auto change = [&] {
+    log.weaken(Contract::Spelling);
+    log.weaken(Contract::Spelling);
+    log.weaken(Contract::SignedZero);
+    (*module_)->setAttr("changed", UnitAttr::get(context_.get()));
+  };
+  log.asOne("nothing", *module_, [] {});
+  EXPECT_TRUE(log.entries().empty());
+  log.asOne("all", *module_, [&] { log.asOne("part", *module_, change); });
+  ASSERT_EQ(log.entries().size(), 1u);
+  EXPECT_EQ(log.entries()[0].what, "part");
+  EXPECT_EQ(log.entries()[0].weakened,
+            (std::vector<Contract>{Contract::Spelling, Contract::SignedZero}));
 }
 
 // What an op gives follows from its operands: of two values, and of one that is read twice.
