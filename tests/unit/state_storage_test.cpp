@@ -221,6 +221,69 @@ TEST_P(StateStorage, ANextValueThatItsKernelReadsOutOfOrder) {
   }
 }
 
+// What becomes the next value of one state may be the old one of another, or made of it.
+TEST_P(StateStorage, StatesTakeTheValuesOfOthers) {
+  constexpr int64_t side = 4;
+  struct Case {
+    const char* name;
+    std::function<void(Graph& g, const Tensor& a, const Tensor& b, const Tensor& x)> write;
+    std::function<void(double& a, double& b, double x)> next;
+  };
+  for (const Case& c : {Case{"traded",
+                             [](Graph& g, const Tensor& a, const Tensor& b, const Tensor&) {
+                               g.writeState("a", b);
+                               g.writeState("b", a);
+                             },
+                             [](double& a, double& b, double) { std::swap(a, b); }},
+                        {"made of one that stays",
+                         [](Graph& g, const Tensor& a, const Tensor&, const Tensor&) {
+                           g.writeState("b", a + 1.0);
+                         },
+                         [](double& a, double& b, double) { b = a + 1; }},
+                        {"traded and changed",
+                         [](Graph& g, const Tensor& a, const Tensor& b, const Tensor&) {
+                           g.writeState("a", b * 2.0);
+                           g.writeState("b", a + 1.0);
+                         },
+                         [](double& a, double& b, double) {
+                           std::swap(a, b);
+                           a *= 2, b += 1;
+                         }},
+                        {"moved on",
+                         [](Graph& g, const Tensor& a, const Tensor&, const Tensor& x) {
+                           g.writeState("a", x);
+                           g.writeState("b", a);
+                         },
+                         [](double& a, double& b, double x) { b = a, a = x; }}}) {
+    SCOPED_TRACE(c.name);
+    Graph g;
+    g.state("a", DType::F32, {side, side});
+    g.state("b", DType::F32, {side, side});
+    const Tensor x = g.input("x", DType::F32, {side, side});
+    const Tensor a = g.readState("a"), b = g.readState("b");
+    g.output("y", a + b + x);
+    c.write(g, a, b, x);
+    Session session(compile(g, {.backend = GetParam()}), {.threads = 2, .device = "host"});
+    Array first = numbered({side, side}, 1), second = numbered({side, side}, 7);
+    session.setState("a", first);
+    session.setState("b", second);
+    for (int run = 0; run < 3; ++run) {
+      const Array given = numbered({side, side}, 100 * (run + 1));
+      const Array y = session.run("forward", {{"x", given}}).at("y");
+      const Array nowA = session.state("a"), nowB = session.state("b");
+      for (int64_t i = 0; i < first.size(); ++i) {
+        double wantA = first.at(i), wantB = second.at(i);
+        ASSERT_EQ(y.at(i), wantA + wantB + given.at(i)) << "run " << run;
+        c.next(wantA, wantB, given.at(i));
+        ASSERT_EQ(nowA.at(i), wantA) << "run " << run;
+        ASSERT_EQ(nowB.at(i), wantB) << "run " << run;
+        first.set(i, wantA);
+        second.set(i, wantB);
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Backends, StateStorage, ::testing::Values("reference", "cpu", "cuda"),
                          [](const auto& info) { return std::string(info.param); });
 
