@@ -208,13 +208,15 @@ Routes::Routes(HttpServer& server, Model& model, const Options& options)
     server.Post(path, [this, answer](const Request& request, Response& response,
                                      const httplib::ContentReader& read) {
       std::string body;
+      bool fits = true;
       const bool whole = read([&](const char* data, size_t size) {
-        if (body.size() + size > size_t(options_.limits.bodyBytes)) return false;
-        body.append(data, size);
-        return true;
+        fits = body.size() + size <= size_t(options_.limits.bodyBytes);
+        if (fits) body.append(data, size);
+        return fits;
       });
       if (!whole) {
         Connection::current().closeAfterAnswer();
+        if (!fits) response.status = 413;  // of a body in chunks, which told no length
         if (response.status < 400) response.status = 400;
         return;
       }
