@@ -27,6 +27,7 @@ import time
 
 import openai_checks
 import request_fields
+import server_limits
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "consumer"))
 import model_files  # noqa: E402
@@ -53,7 +54,7 @@ class Server:
     def ask(self, method, path, body=None, headers=None, timeout=120, source=None):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout,
                                                 source_address=source and (source, 0))
-        data = body if body is None or isinstance(body, (bytes, str)) else json.dumps(body)
+        data = json.dumps(body) if isinstance(body, dict) else body
         kind = {"Content-Type": "application/json"} if data is not None else {}
         connection.request(method, path, data, {**kind, **(headers or {})})
         response = connection.getresponse()
@@ -189,6 +190,35 @@ def check_counts(server):
         usage = server.complete(prompt=PROMPTS[:3], n=n, **asked)[1]["usage"]
         prompts, made = sum(u["prompt_tokens"] for u in alone), n * sum(u["completion_tokens"] for u in alone)
         assert (usage["prompt_tokens"], usage["completion_tokens"], usage["total_tokens"]) == (prompts, made, prompts + made), usage
+    # A stream tells its usage once, at its end, if it is asked to.
+    body = dict(prompt=[5] * 40, **asked)
+    whole = server.complete(**body)[1]
+    for options, told in (({"include_usage": True}, True), ({}, False)):
+        chunks = events(server.ask("POST", "/v1/completions", {**body, "stream": True, "stream_options": options})[2])
+        assert [c.get("usage", "none") for c in chunks[:-1]] == [None if told else "none"] * (len(chunks) - 1), chunks
+        last = chunks[-1]
+        assert (last["choices"] == []) == told == ("usage" in last), last
+        if told:
+            assert last["usage"]["prompt_tokens_details"] == {"cached_tokens": 39}, last
+            assert last["usage"]["completion_tokens"] == whole["usage"]["completion_tokens"], last
+    # The longest prompt has one token behind it, of which no position is left.
+    answer = server.complete(prompt=[5] * 512, max_tokens=5, temperature=0)[1]
+    assert answer["usage"]["completion_tokens"] == 1 and answer["choices"][0]["finish_reason"] == "length", answer
+    status, answer = server.complete(prompt=[5] * 513, max_tokens=5)
+    assert status == 400 and answer["error"]["code"] == "context_length_exceeded", answer
+    # Each choice of a stream counts its own characters.
+    body = dict(prompt=PROMPTS[0], n=2, max_tokens=8, temperature=0, logprobs=0)
+    whole = server.complete(**body)[1]["choices"]
+    chunks = events(server.ask("POST", "/v1/completions", {**body, "stream": True})[2])
+    for i in range(2):
+        offsets = [x for c in chunks for one in c["choices"] if one["index"] == i and one["logprobs"]
+                   for x in one["logprobs"]["text_offset"]]
+        assert offsets == whole[i]["logprobs"]["text_offset"], (offsets, whole[i])
+    # Numbers, truths and null of a schema are what the client wrote.
+    for constant in (-3, 2**63, 0.0625, 1e-7, None, False, "x"):
+        text = server.complete(prompt="a", max_tokens=30, temperature=1, response_format={
+            "type": "json_schema", "json_schema": {"name": "x", "schema": {"const": constant}}})[1]["choices"][0]["text"]
+        assert json.loads(text) == constant, (text, constant)
     # Characters of several bytes come in several tokens: the text stands at the last of them.
     body = dict(prompt=PROMPTS[0], max_tokens=40, temperature=1, seed=2, logprobs=1, regex="([\u4e00-\u4eff]x){4}")
     whole = server.complete(**body)[1]
@@ -496,7 +526,10 @@ def check_stop():
 
 def check_key():
     server = Server("--api-key-env", "SERVE_TEST_KEY", env={"SERVE_TEST_KEY": "secret"})
-    assert server.ask("GET", "/v1/models")[0] == 401
+    for path in ("/v1/models", "/metrics"):
+        status, response, _ = server.ask("GET", path)
+        assert (status, response.getheader("WWW-Authenticate")) == (401, "Bearer"), (path, status)
+    assert server.ask("GET", "/")[0] == 200
     for other in ("Bearer secre", "Bearer secrets", "Bearer secretBearer secret", "Bearer Secret", "secret", ""):
         assert server.ask("GET", "/v1/models", headers={"Authorization": other})[0] == 401, other
     assert server.ask("GET", "/v1/models", headers={"Authorization": "Bearer secret"})[0] == 200
@@ -506,7 +539,7 @@ def check_key():
     server.stop()
 
 
-CHAT_TEMPLATE = ("{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+CHAT_TEMPLATE = ("{{ bos_token }}{% for m in messages %}{{ m.role }}{% if m.name %} {{ m.name }}{% endif %}: {{ m.content }}\n{% endfor %}"
                  "{% if add_generation_prompt %}bot:{% endif %}")
 
 
@@ -532,6 +565,16 @@ def check_chat():
             assert status == 200 and json.loads(text)["choices"][0]["message"]["content"] == first, text
             if openai_checks.openai:
                 openai_checks.check_chat(server.port, os.path.basename(folder), messages, 20, first)
+            # A name is part of the message; each choice of a stream begins as the assistant's and ends without a text.
+            named = [{**messages[0], "name": "Lily"}]
+            status, _, text = server.ask("POST", "/v1/chat/completions", {**body, "messages": named})
+            answer = json.loads(text)
+            assert answer["choices"][0]["message"]["content"] == generated(named) and answer["object"] == "chat.completion", text
+            chunks = events(server.ask("POST", "/v1/chat/completions", {**body, "n": 2, "stream": True})[2])
+            assert {c["object"] for c in chunks} == {"chat.completion.chunk"}, chunks[0]
+            parts = [c["choices"][0] for c in chunks]
+            assert {(p["index"], p["delta"]["role"]) for p in parts if "role" in p["delta"]} == {(0, "assistant"), (1, "assistant")}
+            assert all(p["delta"] == {} for p in parts if p["finish_reason"]), parts
             # The parts of a character have the bytes that they are; together they are the text's.
             status, _, text = server.ask("POST", "/v1/chat/completions", {
                 **body, "temperature": 1, "seed": 2, "logprobs": True, "top_logprobs": 2, "regex": "([\u4e00-\u4eff]x){4}"})
@@ -618,10 +661,22 @@ def check_fields(server):
     request_fields.check_completions(server, model_name())
 
 
+def check_server_limits():
+    """Of servers whose flags are others."""
+    for check in (server_limits.check_timeout, server_limits.check_clients_gone, server_limits.check_connections,
+                  server_limits.check_bodies, server_limits.check_stopping, server_limits.check_metrics):
+        check(Server)
+
+
+def check_defaults():
+    server_limits.check_defaults(Server, OPTIONS.model)
+
+
 # Of one server, in this order, and of servers of their own.
 TOGETHER = [check_leads, check_answers, check_counts, check_connection, check_openai, check_burst, check_limits,
             check_refusals, check_fields, soak]
-ALONE = [check_blocks, check_queue, check_stop, check_key, check_chat, check_embeddings]
+ALONE = [check_blocks, check_queue, check_stop, check_key, check_chat, check_embeddings, check_server_limits,
+         check_defaults]
 
 
 def main():

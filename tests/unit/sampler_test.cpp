@@ -236,12 +236,19 @@ TEST(Sampler, TellsTheDistributionThatItDrawsFrom) {
   EXPECT_EQ(choices[1].id, 0);
   EXPECT_NEAR(choices[1].probability, 0.25, 1e-7);
   EXPECT_EQ(Sampler().distribution(logits).size(), 1u);
-  for (const SamplingOptions& options :
-       {SamplingOptions{.temperature = 1, .topP = 0.7}, {.temperature = 1, .minP = 0.3}}) {
+  for (const SamplingOptions& options : {SamplingOptions{.temperature = 1, .topP = 0.7},
+                                         {.temperature = 1, .minP = 0.3},
+                                         {.temperature = 1, .minP = 0.5},
+                                         {.temperature = 1, .topK = 2, .minP = 0.5}}) {
     double sum = 0;
     Sampler kept(options);
     for (const Choice& choice : kept.distribution(logits)) sum += choice.probability;
     EXPECT_NEAR(sum, 1, 1e-12);
+  }
+  // What is excluded is none of it, also where fewer are left than top-k keeps.
+  for (int64_t topK : {0, 2, 3}) {
+    Sampler kept({.temperature = 1, .topK = topK, .excluded = {1, 2}});
+    EXPECT_EQ(kept.distribution(logits).size(), 1u) << topK;
   }
 }
 

@@ -130,6 +130,13 @@ TEST_P(SessionTest, OutputsOutliveLaterRuns) {
   EXPECT_EQ(second.at(3), 15);
 }
 
+TEST_P(SessionTest, InputsAreTheCallersAgain) {
+  Session s = open(sum());
+  std::vector<Array> inputs{floats({1, 4}), floats({1, 4})}, outputs;
+  s.run(0, inputs, outputs);
+  for (const Array& input : inputs) EXPECT_FALSE(input.shared());
+}
+
 TEST_P(SessionTest, ReleasedOutputsAreUsedAgain) {
   Session s = open(sum());
   const Arrays inputs{{"a", floats({1, 4})}, {"b", floats({1, 4})}};
@@ -325,7 +332,9 @@ TEST_P(SessionTest, SettingASymbolKeepsStatesOfOtherSizes) {
   const Dim capacity = g.dim("capacity", 2, 16);
   g.state("rows", DType::F32, {capacity});
   g.state("source", DType::F32, {3});
+  g.state("other", DType::F32, {g.dim("others", 2, 16)});
   Tensor x = g.input("x", DType::F32, {3});
+  g.writeState("other", g.readState("other") + 1);
   g.writeState("rows", g.readState("rows") + 1);
   g.writeState("source", g.readState("source") + x);
   g.output("sum", reduceSum(x, {0}));
@@ -334,6 +343,7 @@ TEST_P(SessionTest, SettingASymbolKeepsStatesOfOtherSizes) {
   s.setSymbol("capacity", 5);
   EXPECT_FALSE(s.state("rows").defined());
   EXPECT_EQ(s.state("source").at(2), floats({3}).at(2));
+  EXPECT_EQ(s.state("other").at(1), 1);
 }
 
 TEST_P(SessionTest, ASizeThatRunsSetIsGivenByTheSymbolsThatItIsOf) {

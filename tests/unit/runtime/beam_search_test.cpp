@@ -90,6 +90,14 @@ TEST(BeamSearch, ExcludedTokensTakeNoShareAndForcedOnesCount) {
   EXPECT_NEAR(found[0].score, (first[size_t(second)] - std::log(rest)) / 2, 1e-6);
   expectError(ErrorCode::InvalidArgument, "expected from 0 to 3 forced tokens, got 4",
               [&] { search({.forcedTokens = 4}); });
+  // Where one token is left there is one text, however many beams there are.
+  std::vector<int64_t> all;
+  for (int64_t id = 0; id < kFakeVocab; ++id)
+    if (id != int64_t(best)) all.push_back(id);
+  const std::vector<BeamText> only = search({.beams = 3, .newTokens = 2, .excluded = all});
+  ASSERT_EQ(only.size(), 1u);
+  EXPECT_EQ(only[0].ids, std::vector<int>(2, int(best)));
+  EXPECT_EQ(only[0].score, 0);
 }
 
 TEST(BeamSearch, OneBeamIsGreedy) {

@@ -214,7 +214,10 @@ TEST_P(Devices, StatesAreSetAsTheyAreDeclared) {
   Session s = open();
   s.setState("s", floats({2}, 100));
   s.setState("bias", floats({3}, 7));
+  const Array before = s.state("s");
   EXPECT_EQ(run(s, 1), (Values{111, 113}));
+  EXPECT_EQ(valuesOf(before), (Values{100, 101})) << "what was asked for is the caller's";
+  EXPECT_EQ(valuesOf(s.state("s")), (Values{111, 113}));
   EXPECT_EQ(valuesOf(s.state("bias")), (Values{7, 8, 9}));
   EXPECT_EQ(messageOf([&] { s.setState("s", Array()); }),
             "state 's': expected f32 of rank 1, got nothing");
@@ -289,6 +292,11 @@ TEST_P(Devices, KeptRowsAreCopiedUpToACount) {
   k = valuesOf(s.state("k"));
   EXPECT_EQ(Values(k.begin() + 12, k.begin() + 18), (Values{30, 31, 32, 33, 34, 35}));
   s.copyStateRow(6, 6, "cache", 3);
+  // A state that keeps no rows is neither moved nor taken for one that does.
+  s.copyStateRow(0, 1, "cache", 1);
+  EXPECT_EQ(valuesOf(s.state("bias")), (Values{7, 8, 9}));
+  s.selectStateRows(4);
+  run(s, 0);
   EXPECT_EQ(valuesOf(s.state("bias")), (Values{7, 8, 9}));
   for (int64_t count : {-1, 4})
     EXPECT_EQ(messageOf([&] { s.copyStateRow(4, 0, "cache", count); }),

@@ -289,6 +289,15 @@ TEST(PagedSlots, RefusesMistakes) {
   expectError(InvalidArgument, "expected from 1 to 64 positions, got 65", [&] { slots(1, 65, 0); });
   expectError(InvalidArgument, "expected from 1 to 512 tokens in the cache, got 513",
               [&] { slots(1, 64, 513); });
+  // Two texts of all positions, where the program has a block too few.
+  {
+    Program wide = fakeProgram(modelOf(4));
+    for (SymbolInfo& symbol : wide.symbols)
+      if (symbol.name == "blocks") symbol.hi = 31;
+    Session session(std::move(wide));
+    expectError(InvalidArgument, "expected from 1 to 31 blocks, got 32",
+                [&] { pagedSlots(session, kLimits, 2, 64); });
+  }
   Session contiguous(fakeProgram(modelOf(0))), paged(fakeProgram(modelOf(4)));
   EXPECT_FALSE(hasPagedCache(contiguous.program()));
   EXPECT_TRUE(hasPagedCache(paged.program()));
@@ -350,6 +359,22 @@ TEST(PagedSlots, TablesAreAsWideAsTextsMayBeLong) {
     slots->prefill(0, five);
     slots->next(std::vector<int64_t>{0}, std::vector<int>{2});
     EXPECT_EQ(widths, std::set<int64_t>{width}) << positions << " positions, " << tokens;
+  }
+}
+
+// A text may be shorter than its last block.
+TEST(PagedSlots, PositionsAmidABlockAreTheLast) {
+  Session session(fakeProgram(modelOf(4)));
+  auto slots = pagedSlots(session, kLimits, 2, 6);
+  EXPECT_EQ(slots->blocks().all, 4);
+  for (int64_t slot : {0, 1}) {
+    ASSERT_TRUE(slots->begin(slot, slot, 0, 1000)) << "no more than it may have";
+    slots->prefill(slot, std::vector<int>(5, 1));
+    expectError(ErrorCode::InvalidArgument, "2 tokens at position 5 end past the 6 positions",
+                [&] { slots->prefill(slot, std::vector<int>(2, 1)); });
+    slots->next(std::vector<int64_t>{slot}, std::vector<int>{2});
+    expectError(ErrorCode::InvalidArgument, "1 tokens at position 6 end past the 6 positions",
+                [&] { slots->next(std::vector<int64_t>{slot}, std::vector<int>{2}); });
   }
 }
 

@@ -195,6 +195,11 @@ TEST(BlockCounts, AreUsedOrSetAside) {
             "slot 1: expected one without a running text");
   tables.end(1);
   EXPECT_EQ(counts(), (std::vector<int64_t>{4, 5, 2, 1}));
+  // A block that is copied is one of those that were set aside.
+  ASSERT_TRUE(tables.begin(1, 0, 3, 7).copy);
+  EXPECT_EQ(counts(), (std::vector<int64_t>{4, 5, 3, 2}));
+  EXPECT_EQ(tables.room(1), 8);
+  tables.end(1);
   EXPECT_EQ(messageOf([&] { tables.begin(1, 0, 5, 8); }),
             "expected from 0 to 4 tokens to go on from, and room for them, got 5 and room for 8");
   EXPECT_EQ(messageOf([&] { tables.begin(1, 0, 4, 3); }),
@@ -293,6 +298,8 @@ TEST(NgramDrafters, GoOnAsTheTextDidBefore) {
   EXPECT_EQ(drafter.propose(5)[0].id, 2);
   drafter.start(Ids{5}, 9, 1);
   EXPECT_TRUE(drafter.propose(5).empty()) << "another text";
+  drafter.start(Ids{5, 6, 7, 1}, 9, 1);
+  EXPECT_TRUE(drafter.propose(5).empty()) << "places of an earlier text";
   for (int64_t longest : {0, 9})
     EXPECT_EQ(messageOf([&] { NgramDrafter made(longest); }),
               "NgramDrafter: expected from 1 to 8 tokens, got " + std::to_string(longest));

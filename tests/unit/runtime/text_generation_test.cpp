@@ -398,10 +398,30 @@ TEST_P(Speculation, WithPenaltiesChangesNothingAtTemperatureZero) {
   Writer write;
   const std::vector<int> plain = write(kPrompt, {.newTokens = 80, .sampling = sampling}).ids();
   EXPECT_NE(plain, written(kPrompt, 80));
-  EXPECT_EQ(
-      write(kPrompt, {.newTokens = 80, .sampling = sampling, .drafter = guesses.drafter.get()})
-          .ids(),
-      plain);
+  for (int turn = 0; turn < 2; ++turn) {
+    const TextGeneration made =
+        write(kPrompt, {.newTokens = 80, .sampling = sampling, .drafter = guesses.drafter.get()});
+    EXPECT_EQ(made.ids(), plain);
+    // The same model guesses with the same penalties, of this text alone.
+    if (GetParam() == Guesser::SameModel) EXPECT_EQ(made.accepted, made.drafted) << turn;
+  }
+}
+
+// Who asks twice is told the same twice: the whole text is in the cache then.
+TEST(TextGeneration, ADraftModelCanBeAskedAgain) {
+  Writer guesser;
+  ModelDrafter drafter(guesser.generator, {});
+  drafter.start(kPrompt, 40, 0);
+  auto guesses = [&] {
+    std::vector<int> ids;
+    for (const Draft& draft : drafter.propose(3)) ids.push_back(draft.id);
+    return ids;
+  };
+  const std::vector<int> expected = written(kPrompt, 4);
+  EXPECT_EQ(guesses(), std::vector<int>(expected.begin(), expected.begin() + 3));
+  EXPECT_EQ(guesses(), std::vector<int>(expected.begin(), expected.begin() + 3));
+  drafter.accept(expected[0]);
+  EXPECT_EQ(guesses(), std::vector<int>(expected.begin() + 1, expected.end()));
 }
 
 // Three tokens together, against the product of the model's own probabilities.
