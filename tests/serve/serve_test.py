@@ -233,6 +233,10 @@ def check_counts(server):
     for field in ("tokens", "token_logprobs", "top_logprobs", "text_offset"):
         assert [x for c in choices if c["logprobs"] for x in c["logprobs"][field]] == want[field], field
     assert "".join(c["text"] for c in choices) == whole["choices"][0]["text"]
+    # Without log-probabilities there is nothing to tell of such a token.
+    del body["logprobs"]
+    chunks = events(server.ask("POST", "/v1/completions", {**body, "stream": True})[2])
+    assert all(c["choices"][0]["text"] or c["choices"][0]["finish_reason"] for c in chunks), chunks
 
 
 def check_connection(server):
@@ -527,8 +531,9 @@ def check_stop():
 def check_key():
     server = Server("--api-key-env", "SERVE_TEST_KEY", env={"SERVE_TEST_KEY": "secret"})
     for path in ("/v1/models", "/metrics"):
-        status, response, _ = server.ask("GET", path)
+        status, response, text = server.ask("GET", path)
         assert (status, response.getheader("WWW-Authenticate")) == (401, "Bearer"), (path, status)
+        assert json.loads(text)["error"]["type"] == "authentication_error", text
     assert server.ask("GET", "/")[0] == 200
     for other in ("Bearer secre", "Bearer secrets", "Bearer secretBearer secret", "Bearer Secret", "secret", ""):
         assert server.ask("GET", "/v1/models", headers={"Authorization": other})[0] == 401, other

@@ -42,6 +42,7 @@ def check_timeout(make_server):
         errors = [json.loads(part)["error"] for part in parts[:-1] if "error" in json.loads(part)]
         assert errors and all(error["code"] == "timeout" for error in errors), errors
         assert server.ended()["cancelled"] >= 2 and is_idle(server), server.metrics()
+        assert server.metrics()['lathe_http_responses_total{status="5xx"}'] == 1, server.metrics()
         server.stop()
     finally:
         server.process.kill()

@@ -121,20 +121,6 @@ TEST(MemoryPlan, ReusesWhatIsNoLongerNeeded) {
   EXPECT_EQ(plan.offsets[size_t(x)], -1);
 }
 
-// The largest are placed first: what is small fits beside them, and not the other way round.
-TEST(MemoryPlan, LargeBuffersAreNotPushedAwayBySmallOnes) {
-  Plan p;
-  const int x = p.slot(64, SlotKind::Argument), a = p.slot(64), b = p.slot(4096), c = p.slot(64),
-            d = p.slot(4096);
-  p.call({x}, a);
-  p.call({a}, b);
-  p.call({b}, c);
-  p.call({c}, d);
-  p.entry.outputs = {{"y", d}};
-  expectSound(p);
-  EXPECT_EQ(p.plan().bytes, 4096 + 64);
-}
-
 TEST(MemoryPlan, OperandsAndResultsOfOneCallAreApart) {
   Plan p;
   const int a = p.slot(64), b = p.slot(64);

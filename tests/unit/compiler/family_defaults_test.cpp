@@ -211,6 +211,13 @@ std::vector<Class> others() {
   vit.erase("vocab_size");
   vit.update({{"image_size", 32}, {"patch_size", 16}});
   const json grouped{{"new_decoder_architecture", true}};
+  const json distilBert{
+      {"vocab_size", 11}, {"dim", 8}, {"hidden_dim", 12}, {"n_layers", 1}, {"n_heads", 2}};
+  json whisper = bothSides();
+  whisper.erase("max_position_embeddings");
+  // Names count where there are some.
+  const json two{{"0", "a"}, {"1", "b"}}, three{{"0", "a"}, {"1", "b"}, {"2", "c"}};
+  const std::vector<Field> labels{Field{"num_labels", 2, 3}, Field{"id2label", two, three}};
   return {
       {"GPTJForCausalLM",
        gpt({{"n_embd", 256}}),
@@ -251,6 +258,7 @@ std::vector<Class> others() {
        vit,
        {Field{"image_size", 224, 32}, Field{"patch_size", 16, 8}, Field{"num_channels", 3, 1},
         flag("qkv_bias", true), Field{"hidden_act", "gelu", "relu"},
+        Field{"pooler_output_size", vit.at("hidden_size"), 3},
         number("layer_norm_eps", 1e-12, 1e-5)}},
       {"CLIPTextModel",
        {{"vocab_size", 11},
@@ -275,8 +283,9 @@ std::vector<Class> others() {
        t5(),
        {Field{"relative_attention_num_buckets", 32, 16},
         Field{"relative_attention_max_distance", 128, 64}, number("layer_norm_epsilon", 1e-6, 1e-5),
-        Field{"feed_forward_proj", "relu", "gated-gelu"}, Field{"num_decoder_layers", 1, 2},
-        kTied}},
+        Field{"feed_forward_proj", "relu", "gated-gelu"}, Field{"num_decoder_layers", 1, 2}, kTied,
+        Field{"scale_decoder_outputs", true, false},
+        Field{"scale_decoder_outputs", false, true, {{"tie_word_embeddings", false}}}}},
       {"MT5ForConditionalGeneration",
        t5(),
        {Field{"relative_attention_num_buckets", 32, 16},
@@ -287,8 +296,35 @@ std::vector<Class> others() {
         Field{"activation_function", "gelu", "relu"}}},
       {"MarianMTModel",
        bothSides(),
-       {positions(1024), flag("scale_embedding", false),
+       {positions(1024), flag("scale_embedding", false), kTied,
+        flag("share_encoder_decoder_embeddings", true),
+        Field{"decoder_vocab_size", 11, 12, {{"share_encoder_decoder_embeddings", false}}},
+        Field{"decoder_vocab_size",
+              11,
+              12,
+              {{"share_encoder_decoder_embeddings", false}, {"tie_word_embeddings", false}}},
         Field{"activation_function", "gelu", "relu"}}},
+      {"WhisperForConditionalGeneration",
+       whisper,
+       {Field{"num_mel_bins", 80, 40}, Field{"max_source_positions", 1500, 16},
+        Field{"max_target_positions", 448, 16}, Field{"activation_function", "gelu", "relu"},
+        kTied}},
+      {"DiTTransformer2DModel",
+       {{"num_layers", 1}, {"num_attention_heads", 2}, {"attention_head_dim", 4}},
+       {Field{"num_attention_heads", 16, 2}, Field{"attention_head_dim", 72, 4},
+        Field{"in_channels", 4, 3}, Field{"out_channels", 3, 6, {{"in_channels", 3}}},
+        Field{"sample_size", 32, 16}, Field{"patch_size", 2, 4},
+        Field{"num_embeds_ada_norm", 1000, 10}, number("norm_eps", 1e-5, 1e-6),
+        flag("attention_bias", true), flag("norm_elementwise_affine", false)}},
+      {"BertForMaskedLM", bert, {kTied}},
+      {"RobertaForMaskedLM", bert, {kTied}},
+      {"DistilBertModel", distilBert, {positions(512), Field{"activation", "gelu", "relu"}}},
+      {"DistilBertForMaskedLM", distilBert, {kTied}},
+      {"DistilBertForSequenceClassification", distilBert, labels},
+      {"ViTForImageClassification", vit, labels},
+      {"CLIPModel",
+       {{"text_config", {{"num_hidden_layers", 1}}}, {"vision_config", {{"num_hidden_layers", 1}}}},
+       {Field{"projection_dim", 512, 8}}},
   };
 }
 

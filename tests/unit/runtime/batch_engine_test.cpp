@@ -270,18 +270,22 @@ TEST(BatchEngine, APromptThatDoesNotFitWaitsForTheNextStep) {
 
 // Where no slot holds more of a prompt than others, the text that was used longest ago is given up.
 TEST(BatchEngine, TheSlotThatRestedLongestIsTaken) {
-  EngineOfFake e(3);
-  Ended ended;
-  auto ask = [&](int name, int id) {
-    e.engine.submit(
-        {.prompt = std::vector<int>(20, id), .options = {.newTokens = 2}, .onEnd = ended.at(name)});
-    e.finish();
-    return ended.ends[name].reusedTokens;
-  };
-  for (int name = 0; name < 4; ++name) EXPECT_EQ(ask(name, name), 0);
-  EXPECT_EQ(ask(4, 2), 19);
-  EXPECT_EQ(ask(5, 3), 19);
-  EXPECT_EQ(ask(6, 0), 0) << "given up for the fourth";
+  // A text of one token is read, too, though no step follows.
+  for (int64_t newTokens : {2, 1}) {
+    EngineOfFake e(3);
+    Ended ended;
+    auto ask = [&](int name, int id) {
+      e.engine.submit({.prompt = std::vector<int>(20, id),
+                       .options = {.newTokens = newTokens},
+                       .onEnd = ended.at(name)});
+      e.finish();
+      return ended.ends[name].reusedTokens;
+    };
+    for (int name = 0; name < 4; ++name) EXPECT_EQ(ask(name, name), 0);
+    EXPECT_EQ(ask(4, 2), 19);
+    EXPECT_EQ(ask(5, 3), 19);
+    EXPECT_EQ(ask(6, 0), 0) << "given up for the fourth";
+  }
 }
 
 TEST(BatchEngine, TakesOverWhatSlotsHold) {

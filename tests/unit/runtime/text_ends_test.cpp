@@ -94,6 +94,9 @@ TEST(StopTexts, ThatEndWithTheTextAreTold) {
   EXPECT_EQ(made.text, "a ");
   EXPECT_EQ(made.told, "a ");
   EXPECT_EQ(made.stopped, StopReason::Cancelled) << "who cancelled is told so";
+  made = make({.newTokens = 5, .stopTexts = {"bx"}}, {0, 1}, /*cancels=*/true);
+  EXPECT_EQ(made.text, "a b") << "what was held back is part of the text";
+  EXPECT_EQ(made.told, "a ");
 }
 
 TEST(TextEnds, EachReasonIsItsOwn) {
@@ -139,6 +142,7 @@ TEST(TextEnds, AreWhereAConstraintIsMet) {
   text.take(0, {});
   EXPECT_EQ(permitted(), (Numbers{kNone, 2, kNone}));
   text.take(1, {});
+  EXPECT_FALSE(text.ended()) << "it may go on";
   EXPECT_EQ(permitted(), (Numbers{kNone, 2, 3}));
   text.take(1, {});
   EXPECT_TRUE(text.ended());
