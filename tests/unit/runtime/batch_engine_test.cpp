@@ -204,6 +204,45 @@ TEST(BatchEngine, APromptDoesNotHoldUpRunningTexts) {
   EXPECT_THAT(ended.order, ElementsAre(1, 0));
 }
 
+// A chunk may be longer than the slots take at once.
+TEST(BatchEngine, ChunksAreNoLongerThanTheSlotsTakeThem) {
+  Program program = fakeProgram(kModel);
+  for (SymbolInfo& symbol : program.symbols)
+    if (symbol.name == "seq") symbol.hi = 8;
+  Session session(std::move(program));
+  auto slots = contiguousSlots(session, {kFakeVocab, kModel.maxPositions}, 2, 64);
+  ASSERT_EQ(slots->maxChunk(), 8);
+  BatchEngine engine(std::move(slots), std::nullopt, {.chunkWhileRunning = 50});
+  Ended ended;
+  const std::vector<int> prompt(30, 2);
+  engine.submit({.prompt = {1}, .options = {.newTokens = 20}, .onEnd = ended.at(0)});
+  engine.step();
+  engine.submit({.prompt = prompt, .options = {.newTokens = 3}, .onEnd = ended.at(1)});
+  while (engine.step()) {
+  }
+  EXPECT_FALSE(ended.ends[0].error || ended.ends[1].error);
+  EXPECT_EQ(ended.ends[1].text.ids(), alone(prompt, {.newTokens = 3}).ids());
+}
+
+TEST(BatchEngine, ATextWhosePromptIsReadCanBeCancelled) {
+  EngineOfFake e(2, {.chunkWhileRunning = 4});
+  Ended ended;
+  e.engine.submit({.prompt = {1}, .options = {.newTokens = 20}, .onEnd = ended.at(0)});
+  e.engine.step();
+  const auto late = e.engine.submit(
+      {.prompt = std::vector<int>(40, 2), .options = {.newTokens = 5}, .onEnd = ended.at(1)});
+  e.engine.step();
+  EXPECT_EQ(e.engine.counts().running, 2);
+  e.engine.cancel(*late);
+  e.engine.step();
+  ASSERT_TRUE(ended.ends.contains(1));
+  EXPECT_EQ(ended.ends[1].text.stopped, StopReason::Cancelled);
+  EXPECT_TRUE(ended.ends[1].text.tokens.empty());
+  EXPECT_EQ(e.engine.counts().running, 1);
+  e.finish();
+  EXPECT_EQ(ended.ends[0].text.ids(), alone({1}, {.newTokens = 20}).ids());
+}
+
 TEST(BatchEngine, CountsWhatItDid) {
   EngineOfFake e(3);
   Ended ended;
