@@ -231,7 +231,8 @@ TEST_F(ValueCheck, LargeSizesAreDividedWhereTheOpsStillFit) {
 // In full size the product of a vocabulary is too dear for several rows and for one.
 TEST_F(ValueCheck, WhatIsTooDearInFullIsStillDrawnInEveryKind) {
   const std::string product =
-      " = lathe.matmul %a, %b : tensor<?x896xf32, #lathe.dims<rows, 896>>, tensor<896x151936xf32>\n";
+      " = lathe.matmul %a, %b : tensor<?x896xf32, #lathe.dims<rows, 896>>, "
+      "tensor<896x151936xf32>\n";
   auto found = [&](const std::string& body) {
     return difference("tensor<?x151936xf32, #lathe.dims<rows, 151936>>", "%y" + product, body,
                       "%a: tensor<?x896xf32, #lathe.dims<rows, 896>>, %b: tensor<896x151936xf32>");

@@ -241,15 +241,14 @@ TEST(NormedDecoders, CompileWithoutSpills) {
   } catch (const Error&) {
     GTEST_SKIP() << "NVRTC is not installed";
   }
-  // Those of Qwen3-8B, in depth of 0.6B and 4B, too, and one whose heads are wider than what a block
-  // has.
+  // Those of Qwen3-8B, in depth of 0.6B and 4B, too, and one whose heads are wider than what a
+  // block has.
   struct Heads {
     DType dtype;
     int64_t hidden, heads, headDim;
   };
-  std::vector<Heads> all{{DType::F32, 1024, 16, 128},
-                         {DType::BF16, 4096, 32, 128},
-                         {DType::BF16, 1152, 4, 256}};
+  std::vector<Heads> all{
+      {DType::F32, 1024, 16, 128}, {DType::BF16, 4096, 32, 128}, {DType::BF16, 1152, 4, 256}};
   if (test::inDepth()) {
     all.push_back({DType::BF16, 1024, 16, 128});
     all.push_back({DType::BF16, 2560, 32, 128});
