@@ -75,7 +75,7 @@ MUTANTS = [
            "values are compared at sizes that the graph does not have",
            ("value_check_test",)),
     Mutant("passes/means-of-fewer", "passes/rewrite/value_check.cpp",
-           "if (!words || draws.empty()) return words;",
+           "if (!words || inFull.empty()) return words;",
            "return words;",
            "what differs at smaller sizes alone is refused",
            ("value_check_test",)),
