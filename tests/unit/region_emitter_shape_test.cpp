@@ -242,6 +242,111 @@ TEST_P(RegionShape, MergesTurnedAxesOfOddSizes) {
     }
 }
 
+// Every element twice: a chunk counts down to a padding, or begins in front of an element.
+TEST_P(RegionShape, RepeatsElementsInRowsThatArePaddedAndReversed) {
+  const std::string twice = R"(
+    %1 = lathe.reshape %0 to <m, 20, 1> : f32[m, 20]
+    %2 = lathe.broadcast %1 to <m, 20, 2> : f32[m, 20, 1]
+    %3 = lathe.reshape %2 to <m, 40> : f32[m, 20, 2]
+)";
+  auto inner = compile(R"(func.func @f(%x: f32[m, 12], %v: f32[]) -> f32[m, 40] {
+    %0 = lathe.pad %x, %v low [0, 8] high [0, 0] : f32[m, 12], f32[])" +
+                       twice + R"(%4 = lathe.reverse %3 axes [1] : f32[m, 40]
+    return %4 : f32[m, 40] })");
+  Array x = floats({3, 12}), v = floats({});
+  expectNear(
+      inner.run({x, v}, {{"m", 3}})[0],
+      [&](int64_t i) {
+        const int64_t from = (39 - i % 40) / 2 - 8;
+        return from < 0 ? v.at(0) : x.at(i / 40 * 12 + from);
+      },
+      0);
+  auto outer = [&](bool reversed, int64_t low) {
+    const std::string n = std::to_string(low), to = "f32[m, " + std::to_string(40 + low) + "]";
+    const std::string op = reversed ? "reverse %3 axes [1]" : "neg %3";
+    auto k = compile("func.func @f(%0: f32[m, 20], %v: f32[]) -> " + to + " {" + twice +
+                     "%4 = lathe." + op + " : f32[m, 40]\n%5 = lathe.pad %4, %v low [0, " + n +
+                     "] high [0, 0] : f32[m, 40], f32[]\n return %5 : " + to + " }");
+    Array y = floats({3, 20});
+    expectNear(
+        k.run({y, v}, {{"m", 3}})[0],
+        [&](int64_t i) {
+          const int64_t r = i / (40 + low) * 20, at = i % (40 + low) - low;
+          if (at < 0) return v.at(0);
+          return reversed ? y.at(r + (39 - at) / 2) : -y.at(r + at / 2);
+        },
+        0);
+  };
+  for (int64_t low : {2, 3, 5}) {
+    outer(false, low);
+    outer(true, low);
+  }
+}
+
+// What is divided exactly may be negative in front of a border inside of a chunk, and from the end.
+TEST_P(RegionShape, TurnsRowsBehindABorderAndFromTheEnd) {
+  for (std::string t : {"f64", "f32", "bf16", "i8"}) {
+    SCOPED_TRACE(t);
+    const DType dtype = *parseDType(t);
+    auto draw = [&](Shape shape) {
+      return isFloat(dtype) ? floats(shape, dtype) : integers(shape, dtype, -99, 99);
+    };
+    auto behind = compile("func.func @f(%a: " + t + "[m, 8*k], %b: " + t + "[m, 8, n]) -> " + t +
+                          "[m, 8*k+8*n] {\n%0 = lathe.transpose %b [0, 2, 1] : " + t +
+                          "[m, 8, n]\n%1 = lathe.reshape %0 to <m, 8*n> : " + t +
+                          "[m, n, 8]\n%2 = lathe.concat %a, %1 axis 1 : " + t + "[m, 8*k], " + t +
+                          "[m, 8*n]\nreturn %2 : " + t + "[m, 8*k+8*n] }");
+    for (int64_t k : {1, 2, 3, 5}) {
+      Array a = draw({3, 8 * k}), b = draw({3, 8, 7});
+      expectNear(
+          behind.run({a, b}, {{"m", 3}, {"k", k}, {"n", 7}})[0],
+          [&](int64_t i) {
+            const int64_t r = i / (8 * k + 56), j = i % (8 * k + 56) - 8 * k;
+            return j < 0 ? a.at((r + 1) * 8 * k + j) : b.at((r * 8 + j % 8) * 7 + j / 8);
+          },
+          0);
+    }
+    auto last = compile("func.func @f(%x: " + t + "[m, 8, 11]) -> " + t +
+                        "[m, 88] {\n%0 = lathe.transpose %x [0, 2, 1] : " + t +
+                        "[m, 8, 11]\n%1 = lathe.reshape %0 to <m, 88> : " + t +
+                        "[m, 11, 8]\n%2 = lathe.reverse %1 axes [1] : " + t +
+                        "[m, 88]\nreturn %2 : " + t + "[m, 88] }");
+    Array x = draw({3, 8, 11});
+    expectNear(
+        last.run({x}, {{"m", 3}})[0],
+        [&](int64_t i) {
+          const int64_t j = 87 - i % 88;
+          return x.at((i / 88 * 8 + j % 8) * 11 + j / 8);
+        },
+        0);
+  }
+}
+
+// One lane of a chunk lies behind the operand that the others read.
+TEST_P(RegionShape, ReadsNothingBehindTheLastElementOfARow) {
+  for (int64_t n : {3, 7, 15}) {
+    const std::string x = "f32[m, " + std::to_string(n) + "]",
+                      all = "f32[m, " + std::to_string(n + 1) + "]",
+                      halves = "m, 2, " + std::to_string((n + 1) / 2);
+    auto padded = compile("func.func @f(%x: " + x + ", %v: f32[]) -> f32[" + halves +
+                          "] {\n%0 = lathe.pad %x, %v low [0, 0] high [0, 1] : " + x +
+                          ", f32[]\n%1 = lathe.reshape %0 to <" + halves + "> : " + all +
+                          "\nreturn %1 : f32[" + halves + "] }");
+    auto joined = compile("func.func @f(%x: " + x + ", %y: f32[m, 1]) -> " + all +
+                          " {\n%0 = lathe.concat %x, %y axis 1 : " + x +
+                          ", f32[m, 1]\nreturn %0 : " + all + " }");
+    Array a = floats({3, n}), one = floats({}), column = floats({3, 1});
+    auto want = [&](const Array& last) {
+      return [&](int64_t i) {
+        const int64_t r = i / (n + 1), j = i % (n + 1);
+        return j < n ? a.at(r * n + j) : last.at(r % last.size());
+      };
+    };
+    expectNear(padded.run({a, one}, {{"m", 3}})[0], want(one), 0);
+    expectNear(joined.run({a, column}, {{"m", 3}})[0], want(column), 0);
+  }
+}
+
 TEST_P(RegionShape, ReversesAndSlices) {
   auto k = compile(R"(func.func @f(%x: f32[m, n]) -> (f32[m, n], f32[m, n]) {
     %0 = lathe.reverse %x axes [1] : f32[m, n]
