@@ -156,6 +156,20 @@ TEST(StridedViews, FindEveryElementOfTheirBase) {
   EXPECT_GE(dense, 40);
 }
 
+// An axis of one element lies anywhere, so that it interrupts no run.
+TEST(StridedViews, PassOverAxesOfOne) {
+  Graph g;
+  const Dim n = g.dim("n", 1, 64);
+  const Tensor turned = swapAxes(g.input("x", DType::I64, {1, n, 8}), 0, 1);  // [n, 1, 8]
+  g.output("y", reshape(turned, {n * 8}));
+  const Module module = moduleOf(g);
+  auto function = const_cast<Module&>(module)->lookupSymbol<func::FuncOp>("forward");
+  const StridedView view = viewOf(function.getBody().front().getTerminator()->getOperand(0));
+  EXPECT_EQ(view.base, function.getArgument(0));
+  EXPECT_EQ(view.strides.size(), 1u);
+  EXPECT_TRUE(view.denseFrom(0));
+}
+
 // The kernels of `forward` on the CPU, but for copies of what is given back as it came.
 std::vector<std::string> kernelsOf(const Graph& g) {
   std::vector<std::string> kinds;

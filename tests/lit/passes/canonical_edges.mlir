@@ -264,3 +264,17 @@ func.func @products_of_stacks(%x: !x, %a: tensor<2x2x8x4xf32>, %b: tensor<2x2x8x
   %1 = lathe.transpose %p [1, 0, 3, 2] : tensor<2x2x4x4xf32>
   return %0, %1 : tensor<1x4x6xf32>, tensor<2x2x4x4xf32>
 }
+
+// Models in 16 bits hide with -1e4, which is the highest number that does.
+// CHECK-LABEL: @hidden_by_ten_thousand
+// CHECK: %[[N:.*]] = lathe.logical_not %arg1
+// CHECK-NEXT: lathe.select %[[N]], %arg0
+// CHECK-NOT: lathe.logical_not
+// CHECK: lathe.select %arg1, %{{.*}}, %arg0
+func.func @hidden_by_ten_thousand(%x: !x, %c: !c) -> (!x, !x) {
+  %hidden = lathe.constant dense<-1.0e4> : tensor<f32>
+  %low = lathe.constant dense<-9.999e3> : tensor<f32>
+  %0 = lathe.select %c, %hidden, %x : !c, tensor<f32>, !x
+  %1 = lathe.select %c, %low, %x : !c, tensor<f32>, !x
+  return %0, %1 : !x, !x
+}

@@ -191,3 +191,21 @@ func.func @table_of_a_rotation(%x: tensor<2x3x5x8xf32>, %g: tensor<8xf32>, %t: t
   %y = lathe.norm_rope half %r gain %g, %c, %c epsilon 1.0e-5 : tensor<2x3x5x8xf32>, tensor<8xf32>, tensor<5x4xf32>, tensor<5x4xf32>
   return %y : tensor<2x3x5x8xf32>
 }
+
+// A row that is read along its columns, be it through another op, is computed before.
+// CHECK-LABEL: func.func @rows_behind_a_transpose
+// CHECK: %[[P:.*]] = lathe.region(%arg0)
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: lathe.softmax
+// CHECK-NEXT: lathe.yield
+// CHECK: lathe.region(%[[P]])
+// CHECK: lathe.exp
+// CHECK-NEXT: lathe.transpose
+// CHECK-NEXT: lathe.neg
+func.func @rows_behind_a_transpose(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %p = lathe.softmax %x axis 1 : tensor<8x8xf32>
+  %e = lathe.exp %p : tensor<8x8xf32>
+  %t = lathe.transpose %e [1, 0] : tensor<8x8xf32>
+  %y = lathe.neg %t : tensor<8x8xf32>
+  return %y : tensor<8x8xf32>
+}

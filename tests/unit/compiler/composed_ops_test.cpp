@@ -278,6 +278,23 @@ TEST(ComposedIndices, AnIndexOutsideIsAnErrorOfTheRun) {
     }
 }
 
+// What two operands share and nothing else has is summed by their product, not behind it.
+TEST(Einsum, SharedAxesAreThoseOfAMatmul) {
+  auto textOf = [](const char* equation, const Dims& a, const Dims& b, const Dims& c) {
+    Graph g;
+    std::vector<Tensor> operands{g.input("a", DType::F32, a), g.input("b", DType::F32, b)};
+    if (!c.empty()) operands.push_back(g.input("c", DType::F32, c));
+    g.output("y", einsum(equation, operands));
+    return g.text();
+  };
+  for (const std::string& text : {textOf("ij,jk->ik", {2, 3}, {3, 4}, {}),
+                                  textOf("bhqd,bhkd->bhqk", {1, 2, 5, 4}, {1, 2, 3, 4}, {}),
+                                  textOf("ij,jk,kl->il", {2, 3}, {3, 4}, {4, 5})}) {
+    EXPECT_THAT(text, testing::HasSubstr("lathe.matmul"));
+    EXPECT_THAT(text, testing::Not(testing::HasSubstr("reduce_sum")));
+  }
+}
+
 TEST(Einsum, ProductsSumsAndOrders) {
   const Array a = kSix, b = floats({1, 0, 2, 0, 1, 3}, {3, 2});
   expect({a, b}, [](T t) { return einsum("ij,jk->ik", {t[0], t[1]}); }, {2, 2}, {4, 6, 16, 15});
