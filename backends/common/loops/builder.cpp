@@ -239,6 +239,7 @@ Value LoopBuilder::divided(Value x, Value y, bool remainder) {
 }
 Value LoopBuilder::div(Value x, Value y) { return divided(x, y, false); }
 Value LoopBuilder::rem(Value x, Value y) { return divided(x, y, true); }
+Value LoopBuilder::signedDiv(Value x, Value y) { return binary<arith::DivSIOp>(x, y); }
 
 Value LoopBuilder::splat(Value scalar, int64_t width) {
   auto type = VectorType::get({width}, scalar.getType());

@@ -85,6 +85,8 @@ class LoopBuilder : public ScalarBuilder {
   /// have it computed.
   mlir::Value div(mlir::Value x, mlir::Value y);
   mlir::Value rem(mlir::Value x, mlir::Value y);
+  /// Of a multiple of y that may be negative; y is not 0.
+  mlir::Value signedDiv(mlir::Value x, mlir::Value y);
   mlir::Value atLeastOne(mlir::Value x);
   using ScalarBuilder::compare;
   mlir::Value compare(mlir::arith::CmpIPredicate predicate, mlir::Value x, mlir::Value y);

@@ -10,13 +10,6 @@ constexpr int64_t kUnbounded = Coord::kUnbounded;
 
 int64_t saturate(__int128 v) { return int64_t(std::clamp<__int128>(v, -kUnbounded, kUnbounded)); }
 
-// x / y of a multiple of y that may be negative, unlike those of LoopBuilder::div.
-Value signedQuotient(LoopBuilder& k, Value x, Value y) {
-  if (x.getType() != y.getType()) x = k.widened(x), y = k.widened(y);
-  return k.shared(std::max(k.levelOf(x), k.levelOf(y)), keyOf("signed quotient", x, y),
-                  [&]() -> Value { return k.make<arith::DivSIOp>(x, y); });
-}
-
 }  // namespace
 
 Coord Coord::base() const {
@@ -265,7 +258,7 @@ std::pair<Coord, Coord> IndexMath::divide(const Coord& c, const Coord& divisor, 
         // outweigh what they have in common, which is negative.
         const bool negative = bounded(x).lo < 0;
         Value share = scalar(x), by = scalar(divisor);
-        whole = of(negative ? signedQuotient(k, share, by) : k.div(share, by), alignOf(x) / *d,
+        whole = of(negative ? k.signedDiv(share, by) : k.div(share, by), alignOf(x) / *d,
                    negative ? -kUnbounded : 0, kUnbounded);
       }
       q = sum(sum(quotient, whole, width), of(k.pattern(std::move(above))), width);
