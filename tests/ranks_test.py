@@ -240,7 +240,8 @@ if processes:
         assert text == alone, (ranks, stages, text, said)
 
     # A rank that is killed ends the job, and nobody is left.
-    job = Job([lathe, "bench", model, "-p", "64", "-n", "200", "-r", "200", "--ranks", "2"])
+    job = Job([lathe, "bench", model, "-p", "64", "-n", "200", "-r", "200", "--ranks", "2"],
+              LATHE_RANKS_CHECK="1")
     os.kill(job.rank(1), signal.SIGKILL)
     cases = Cases()
     cases.expect("a rank is killed", job, r"signal 9|[Kk]illed", None, 60)
