@@ -72,7 +72,7 @@ TEST(Gated, BesideProductsOrBehindThem) {
         const Values a = randomValues(DType::BF16, m * k, 1);
         const Values w = randomValues(DType::BF16, n * k, 2);
         Buffer packed(spec.weights.bytes());
-        packWeights(spec.weights, w.data(), DType::BF16, true, packed.start(), pool);
+        packWeights(spec.weights, w.data(), DType::BF16, true, packed.start(), pool, isa);
         LinearArgs args;
         args.m = m;
         args.a = a.data();
@@ -86,12 +86,13 @@ TEST(Gated, BesideProductsOrBehindThem) {
 }
 
 // Scales or zero points of [n, scales] as kernels read them.
-Buffer laidOut(const QuantizedLinearSpec& spec, const Values& values, ThreadPool& pool) {
+Buffer laidOut(const QuantizedLinearSpec& spec, const Values& values, ThreadPool& pool,
+               KernelIsa isa) {
   const PackedShape shape{spec.scaleDType, spec.weights.scales(), spec.weights.n};
   const bool several = spec.weights.scales() > 1;
   Buffer bytes(several ? shape.bytes() : size_t(shape.n) * 4);
   if (several)
-    packWeights(shape, values.data(), spec.scaleDType, true, bytes.start(), pool);
+    packWeights(shape, values.data(), spec.scaleDType, true, bytes.start(), pool, isa);
   else
     std::memcpy(bytes.start(), values.data(), size_t(shape.n) * 4);
   return bytes;
@@ -124,7 +125,8 @@ TEST(Gated, BesideProductsOfQuantizedWeights) {
           for (size_t i = 0; i < q.size(); ++i) q[i] = uint8_t(i * 37 % 251);
           Buffer packed(spec.weights.bytes());
           packQuantized(spec.weights, q.data(), packed.start(), pool);
-          Buffer scaleBytes = laidOut(spec, scale, pool), zeroBytes = laidOut(spec, zero, pool);
+          Buffer scaleBytes = laidOut(spec, scale, pool, isa),
+                 zeroBytes = laidOut(spec, zero, pool, isa);
           QuantizedLinearArgs args;
           args.m = m;
           args.a = a.data();

@@ -74,7 +74,7 @@ class Layer {
       packWeights(
           shape,
           static_cast<const char*>(w_.data()) + size_t(g * spec.k * spec.n) * sizeOf(spec.dtype),
-          spec.dtype, true, weights.start() + size_t(g) * shape.bytes(), pool);
+          spec.dtype, true, weights.start() + size_t(g) * shape.bytes(), pool, isa);
     const GroupedLinear layer(spec, threads, isa);
     Buffer scratch(layer.scratchBytes(case_.rows));
     const size_t bytes = size_t(case_.rows * spec.n) * sizeOf(spec.out());

@@ -59,7 +59,7 @@ void checkLinear(const LinearCase& t, KernelIsa isa, int threads) {
   spec.lda = lda;
   spec.ldc = ldc;
   Buffer packed(spec.weights.bytes());
-  packWeights(spec.weights, w.data(), t.dtype, t.outIn, packed.start(), pool);
+  packWeights(spec.weights, w.data(), t.dtype, t.outIn, packed.start(), pool, isa);
   ASSERT_TRUE(packed.guardsHold());
   Buffer scratch(prepareLinear(spec, threads, isa));
   const float canary = -77.0f;
@@ -163,9 +163,9 @@ TEST(Linear, ResultsAreRoundedToNearestEven) {
   spec.outDType = spec.biasDType = DType::BF16;
   spec.hasBias = true;
   Buffer packed(spec.weights.bytes());
-  packWeights(spec.weights, w.data(), DType::BF16, true, packed.start(), pool);
   for (KernelIsa isa : tiers())
     for (int64_t m : {1, 2, 3, 4, 5, 8, 40}) {
+      packWeights(spec.weights, w.data(), DType::BF16, true, packed.start(), pool, isa);
       const Values a = integerValues(DType::BF16, m * k, 23);
       const Values residual = integerValues(DType::BF16, m * n, 24);
       std::vector<uint16_t> c(size_t(m * n));
@@ -208,7 +208,8 @@ TEST(Linear, SubnormalNumbersAndNanAreRounded) {
   spec.hasBias = true;
   const std::vector<uint16_t> zeros(size_t(40 * std::max(k, n)));
   Buffer packed(spec.weights.bytes());
-  packWeights(spec.weights, zeros.data(), DType::BF16, true, packed.start(), pool);
+  packWeights(spec.weights, zeros.data(), DType::BF16, true, packed.start(), pool,
+              KernelIsa::current());
   for (KernelIsa isa : tiers())
     for (int64_t m : {1, 5, 40}) {
       std::vector<uint16_t> c(size_t(m * n));
@@ -239,7 +240,7 @@ TEST(Linear, NothingIsReadBehindTheWeights) {
             spec.weights = {dtype, k, n};
             const Values a = integerValues(dtype, m * k, 31), w = integerValues(dtype, k * n, 32);
             EndOfPages packed(spec.weights.bytes());
-            packWeights(spec.weights, w.data(), dtype, true, packed.start(), pool);
+            packWeights(spec.weights, w.data(), dtype, true, packed.start(), pool, isa);
             Buffer scratch(prepareLinear(spec, threads, isa));
             std::vector<float> c(size_t(m * n));
             LinearArgs args{m, a.data(), packed.start(), c.data()};
@@ -273,7 +274,7 @@ TEST(Linear, ResidualMayBeTheOutput) {
       PackedShape shape{DType::F32, 16, 64};
       std::vector<float> w(16 * 64, 0.5f), a(size_t(m * 16), 1.0f), c(size_t(m * 64), 3.0f);
       Buffer packed(shape.bytes());
-      packWeights(shape, w.data(), DType::F32, true, packed.start(), pool);
+      packWeights(shape, w.data(), DType::F32, true, packed.start(), pool, isa);
       LinearSpec spec;
       spec.weights = shape;
       Buffer scratch(prepareLinear(spec, 2, isa));
@@ -291,7 +292,7 @@ TEST(Linear, NanStaysInItsRow) {
         PackedShape shape{dtype, 33, 70};
         std::vector<float> w(33 * 70, 1.0f), c(size_t(m * 70));
         Buffer packed(shape.bytes());
-        packWeights(shape, w.data(), DType::F32, true, packed.start(), pool);
+        packWeights(shape, w.data(), DType::F32, true, packed.start(), pool, isa);
         std::vector<float> f32(size_t(m * 33), 1.0f);
         f32[33 + 5] = std::numeric_limits<float>::quiet_NaN();
         std::vector<uint16_t> bf16;
@@ -323,7 +324,8 @@ TEST(Linear, SameThreadsSameBits) {
   LinearSpec spec;
   spec.weights = {DType::BF16, k, n};
   Buffer packed(spec.weights.bytes());
-  packWeights(spec.weights, w.data(), DType::BF16, true, packed.start(), pool);
+  packWeights(spec.weights, w.data(), DType::BF16, true, packed.start(), pool,
+              KernelIsa::current());
   Buffer scratch(prepareLinear(spec, 2));
   std::vector<float> first(size_t(m * n)), again(size_t(m * n));
   LinearArgs args{m, a.data(), packed.start(), first.data()};
@@ -351,7 +353,7 @@ TEST(Linear, RowsOfPromptsAreThoseOfSingleRowsInF32) {
       LinearSpec spec;
       spec.weights = {dtype, k, n};
       Buffer packed(spec.weights.bytes()), scratch(prepareLinear(spec, 2, isa));
-      packWeights(spec.weights, w.data(), dtype, true, packed.start(), pool);
+      packWeights(spec.weights, w.data(), dtype, true, packed.start(), pool, isa);
       std::vector<float> together(size_t(m * n)), apart(size_t(m * n));
       const char* rows = static_cast<const char*>(a.data());
       linear(spec, {m, rows, packed.start(), together.data()}, pool, scratch.scratch(), isa);

@@ -28,7 +28,8 @@ struct Case {
 };
 
 // Scales and zero points of [n, scales] as kernels read them: packed where a row has several.
-Buffer laidOut(const Case& t, int64_t scales, const Values& values, ThreadPool& pool) {
+Buffer laidOut(const Case& t, int64_t scales, const Values& values, ThreadPool& pool,
+               KernelIsa isa) {
   const PackedShape shape{t.scales, scales, t.n};
   if (scales == 1) {
     Buffer plain(size_t(t.n) * 4);
@@ -36,7 +37,7 @@ Buffer laidOut(const Case& t, int64_t scales, const Values& values, ThreadPool& 
     return plain;
   }
   Buffer packed(shape.bytes());
-  packWeights(shape, values.data(), t.scales, true, packed.start(), pool);
+  packWeights(shape, values.data(), t.scales, true, packed.start(), pool, isa);
   return packed;
 }
 
@@ -114,7 +115,8 @@ void check(const Case& t, KernelIsa isa, int threads) {
     zero.narrow[i] = floatToBf16(zero.f32[i]);
   }
   Values bias = randomValues(t.dtype, t.n, 4), residual = randomValues(t.dtype, t.m * t.n, 5);
-  Buffer scaleBytes = laidOut(t, scales, scale, pool), zeroBytes = laidOut(t, scales, zero, pool);
+  Buffer scaleBytes = laidOut(t, scales, scale, pool, isa),
+         zeroBytes = laidOut(t, scales, zero, pool, isa);
   QuantizedLinearSpec spec{shape, t.dtype, t.scales, t.zero,
                            t.epilogue ? Activation::silu : Activation::none};
   spec.quantizesX = t.bytes;
@@ -318,7 +320,7 @@ TEST(QuantizedLinear, RowsOfZerosAndOfWhatIsNoNumberInEightBits) {
               numbers.f32.push_back(0.5f);
               numbers.narrow.push_back(floatToBf16(0.5f));
             }
-            Buffer scale = laidOut(t, shape.scales(), numbers, pool);
+            Buffer scale = laidOut(t, shape.scales(), numbers, pool, isa);
             // The second row holds the special number alone, or among ones.
             const bool alone = std::abs(special) < 1;
             std::vector<uint16_t> a(size_t(m * k), floatToBf16(1)), c(size_t(m * n));
@@ -601,8 +603,8 @@ TEST(QuantizedLinear, InfinitiesMeetWeightsLessZeroPointsOnTiles) {
               numbers[which].f32.push_back(which ? 3.0f : 0.25f);
               numbers[which].narrow.push_back(floatToBf16(numbers[which].f32.back()));
             }
-          Buffer scale = laidOut(t, shape.scales(), numbers[0], pool);
-          Buffer zero = laidOut(t, shape.scales(), numbers[1], pool);
+          Buffer scale = laidOut(t, shape.scales(), numbers[0], pool, isa);
+          Buffer zero = laidOut(t, shape.scales(), numbers[1], pool, isa);
           std::vector<uint16_t> a(size_t(m * k), floatToBf16(1)), c(size_t(m * n));
           for (int64_t row : {int64_t(1), m - 1})
             a[size_t(row * k + k - 7)] = floatToBf16(float(special));

@@ -14,12 +14,16 @@ namespace lathe::cpu {
 namespace {
 
 // What lies at [k, n] of packed weights by the definition of the layout, as f32.
-float packedAt(const PackedShape& shape, const char* packed, int64_t k, int64_t n) {
+float packedAt(const PackedShape& shape, const char* packed, int64_t k, int64_t n, KernelIsa isa) {
   const char* panel = packed + n / kPanelColumns * shape.panelBytes();
   if (shape.dtype == DType::F32)
     return reinterpret_cast<const float*>(panel)[k * kPanelColumns + n % kPanelColumns];
   const auto* bf16 = reinterpret_cast<const uint16_t*>(panel);
-  return bf16ToFloat(bf16[(k / 2 * kPanelColumns + n % kPanelColumns) * 2 + k % 2]);
+  const int64_t column = n % kPanelColumns;
+  if (isa.tier == Isa::Amx && isa.arithmetic == Bf16Arithmetic::Tiles)  // [k/32][4][16][16][2]
+    return bf16ToFloat(
+        bf16[((k / 32 * 4 + column / 16) * 16 + k % 32 / 2) * 32 + column % 16 * 2 + k % 2]);
+  return bf16ToFloat(bf16[(k / 2 * kPanelColumns + column) * 2 + k % 2]);
 }
 
 void checkPacking(const PackedShape& shape, DType source, bool outIn, KernelIsa isa) {
@@ -52,9 +56,9 @@ void checkPacking(const PackedShape& shape, DType source, bool outIn, KernelIsa 
       if (k < shape.k && n < shape.n)
         expected = values[size_t(outIn ? n * shape.k + k : k * shape.n + n)];
       if (shape.dtype == DType::BF16) expected = bf16ToFloat(floatToBf16(expected));
-      if (packedAt(shape, packed.data(), k, n) != expected && ++wrong < 4)
+      if (packedAt(shape, packed.data(), k, n, isa) != expected && ++wrong < 4)
         ADD_FAILURE() << "[" << k << ", " << n << "] expected " << expected << ", got "
-                      << packedAt(shape, packed.data(), k, n);
+                      << packedAt(shape, packed.data(), k, n, isa);
     }
   EXPECT_EQ(wrong, 0);
 }
@@ -66,7 +70,7 @@ TEST(PackedWeights, LayoutIsBlockedAndZeroPadded) {
   std::vector<float> w(3 * 66);
   for (size_t i = 0; i < w.size(); ++i) w[i] = float(i);
   std::vector<uint16_t> packed(4096, 0xffff);
-  packWeights(shape, w.data(), DType::F32, false, packed.data(), pool);
+  packWeights(shape, w.data(), DType::F32, false, packed.data(), pool, KernelIsa::of(Isa::Avx2));
   // Element [k, n] lies at panel n / 64, pair k / 2, column n % 64, slot k % 2.
   EXPECT_EQ(bf16ToFloat(packed[0]), 0);
   EXPECT_EQ(bf16ToFloat(packed[1]), 66);
@@ -93,9 +97,12 @@ TEST(PackedWeights, NanAndInfinityKeepTheirBits) {
     std::vector<uint16_t> w(64 * 64), packed(64 * 64);
     for (size_t i = 0; i < w.size(); ++i) w[i] = uint16_t(i * 16 + 1);
     packWeights(shape, w.data(), DType::BF16, true, packed.data(), pool, isa);
-    for (size_t k = 0; k < 64; ++k)
-      for (size_t n = 0; n < 64; ++n)
-        ASSERT_EQ(packed[(k / 2 * 64 + n) * 2 + k % 2], w[n * 64 + k]) << label(isa);
+    const PairPlaces places = pairPlaces(isa);
+    for (int64_t k = 0; k < 64; ++k)
+      for (int64_t n = 0; n < 64; ++n)
+        ASSERT_EQ(packed[size_t(places.at(k / 2, n / 16) / 2 + n % 16 * 2 + k % 2)],
+                  w[size_t(n * 64 + k)])
+            << label(isa);
   }
 }
 

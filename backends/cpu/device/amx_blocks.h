@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Products of blocks of tiles, for the products of matrices that are made of them. The weights are
-// a panel of bf16 in its packed order (packed_weights.h), from memory or unpacked from fewer bits.
+// a panel tile by tile (kTileByTile), from memory or unpacked from fewer bits.
 #include "backends/cpu/device/amx_gemm.h"
 #include "backends/cpu/device/amx_tiles.h"
 #include "backends/cpu/device/packed_weights.h"
@@ -44,27 +44,28 @@ inline void tileDot() {
 
 // sums[32][32] (+)= 2 row tiles of A x 2 column tiles of a panel over `blocks` K blocks. Each of
 // them is a step of `beside`; the sums are written after the last one. Those of bytes are i32.
+// All operands lie in L2, and a tile of them meets two others alone: L1 would only copy them.
 template <Operands operands, class Beside>
-inline void tiles2x2(const char* a, const char* b, int64_t blocks, bool first, float* sums,
-                     Beside& beside) {
+inline void tiles2x2(const char* a, const char* b, PairPlaces at, int64_t blocks, bool first,
+                     float* sums, Beside& beside) {
   if (first) {
     tileZero<0>();
     tileZero<1>();
     tileZero<2>();
     tileZero<3>();
   } else {
-    tileLoad<0>(sums, 128);
-    tileLoad<1>(sums + 16, 128);
-    tileLoad<2>(sums + 512, 128);
-    tileLoad<3>(sums + 528, 128);
+    tileStream<0>(sums, 128);
+    tileStream<1>(sums + 16, 128);
+    tileStream<2>(sums + 512, 128);
+    tileStream<3>(sums + 528, 128);
   }
   for (int64_t k = 0; k < blocks; ++k, a += 2 * kTileBytes, b += kPanelBlockBytes) {
-    tileLoad<6>(b, 256);
-    tileLoad<4>(a, 64);
+    tileStream<6>(b, at.row);
+    tileStream<4>(a, 64);
     tileDot<operands, 0, 4, 6>();
-    tileLoad<7>(b + 64, 256);
+    tileStream<7>(b + at.column, at.row);
     tileDot<operands, 1, 4, 7>();
-    tileLoad<5>(a + kTileBytes, 64);
+    tileStream<5>(a + kTileBytes, 64);
     tileDot<operands, 2, 5, 6>();
     tileDot<operands, 3, 5, 7>();
     beside.step();
@@ -100,13 +101,13 @@ inline void end1x4(float* sums) {
 template <Operands operands>
 inline void step1x4(const char* a, const char* b) {
   tileLoad<4>(a, 64);
-  tileLoad<6>(b, 256);
+  tileLoad<6>(b, 64);
   tileDot<operands, 0, 4, 6>();
-  tileLoad<7>(b + 64, 256);
+  tileLoad<7>(b + kTileBytes, 64);
   tileDot<operands, 1, 4, 7>();
-  tileLoad<6>(b + 128, 256);
+  tileLoad<6>(b + 2 * kTileBytes, 64);
   tileDot<operands, 2, 4, 6>();
-  tileLoad<7>(b + 192, 256);
+  tileLoad<7>(b + 3 * kTileBytes, 64);
   tileDot<operands, 3, 4, 7>();
 }
 

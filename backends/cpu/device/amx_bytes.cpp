@@ -25,7 +25,7 @@ inline void plainLine(__m512i words, char* to) {
   if constexpr (halves) {
     const __m512i low = _mm512_set1_epi8(15);
     _mm512_storeu_si512(to, _mm512_and_si512(words, low));
-    _mm512_storeu_si512(to + 256, _mm512_and_si512(_mm512_srli_epi16(words, 4), low));
+    _mm512_storeu_si512(to + 64, _mm512_and_si512(_mm512_srli_epi16(words, 4), low));
   } else {
     _mm512_storeu_si512(to, words);
   }
@@ -52,7 +52,7 @@ inline __m512i inFixedPoint(__m512 perUnit) {
 template <bool halves>
 inline void roundedLine(__m512i words, __m512i zero, __m512i steps, char* to) {
   const __m512i mask = _mm512_set1_epi16(halves ? 0xf0 : 0xff);
-  for (int line = 0; line < (halves ? 2 : 1); ++line, to += 256) {
+  for (int line = 0; line < (halves ? 2 : 1); ++line, to += 64) {
     // Bytes 0 and 2 of a word, and bytes 1 and 3, in lanes of 16 bits.
     const __m512i up = halves && line == 0 ? _mm512_slli_epi16(words, 4) : words;
     const __m512i down = _mm512_srli_epi16(words, halves && line == 0 ? 4 : 8);
@@ -71,7 +71,7 @@ inline void roundedLine(__m512i words, __m512i zero, __m512i steps, char* to) {
 template <bool halves>
 inline void roundedFloats(__m512i words, __m512 zero, __m512 perUnit, char* to) {
   const __m512i mask = _mm512_set1_epi32(halves ? 15 : 255);
-  for (int line = 0; line < (halves ? 2 : 1); ++line, to += 256) {
+  for (int line = 0; line < (halves ? 2 : 1); ++line, to += 64) {
     __m512i bytes = _mm512_setzero_si512();
     for (int i = 3; i >= 0; --i) {
       const __m512i stored = _mm512_srl_epi32(words, _mm_cvtsi32_si128(8 * i + 4 * line));
@@ -109,7 +109,7 @@ inline __m512 reachOf(const QuantizedPanel& p, bool halves, int column) {
   const __m512 low = _mm512_set1_ps(halves ? -8 : -128), high = _mm512_set1_ps(halves ? 7 : 127);
   __m512 reach = _mm512_setzero_ps(), zeros = reach;
   for (int64_t row = 0; row * p.block < p.depth; ++row) {
-    const __m512 scale = numbersOf(p.scale, p.bf16, row, column);
+    const __m512 scale = numbersOf(p, p.scale, row, column);
     const __m512 zero = p.zero ? zerosOf(p, row, column) : _mm512_setzero_ps();
     const __m512 most = _mm512_max_ps(_mm512_abs_ps(_mm512_sub_ps(low, zero)),
                                       _mm512_abs_ps(_mm512_sub_ps(high, zero)));
@@ -170,7 +170,7 @@ class BytePanels : public UnpackedParts<BytePanels, ByteNumbers> {
                         _mm512_maskz_div_ps(some, _mm512_set1_ps(127), reach));
         continue;
       }
-      _mm512_store_ps(numbers.scale + c * 16, numbersOf(part.from.scale, part.from.bf16, 0, c));
+      _mm512_store_ps(numbers.scale + c * 16, numbersOf(part.from, part.from.scale, 0, c));
       if (part.from.zero) _mm512_store_ps(numbers.zero + c * 16, zerosOf(part.from, 0, c));
     }
   }
@@ -184,7 +184,7 @@ class BytePanels : public UnpackedParts<BytePanels, ByteNumbers> {
   static void round(const Part& part, __m512i words, int64_t k, int column, char* to) {
     const QuantizedPanel& p = part.from;
     const int64_t row = k / p.block;
-    const __m512 perUnit = _mm512_mul_ps(numbersOf(p.scale, p.bf16, row, column),
+    const __m512 perUnit = _mm512_mul_ps(numbersOf(p, p.scale, row, column),
                                          _mm512_load_ps(part.numbers->perUnit + column * 16));
     const __m512 zero = zerosFromLow<halves>(p, row, column);
     if (!part.numbers->whole) return roundedFloats<halves>(words, zero, perUnit, to);

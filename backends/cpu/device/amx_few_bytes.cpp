@@ -130,7 +130,7 @@ inline void scaleSome(const PartSums& from, int c) {
   const QuantizedPanel& p = *from.panel;
   __m512 scale[parts], zero[parts];
   for (int i = 0; i < parts; ++i) {
-    scale[i] = numbersOf(p.scale, p.bf16, from.row + i * from.rowStep, c);
+    scale[i] = numbersOf(p, p.scale, from.row + i * from.rowStep, c);
     zero[i] = _mm512_setzero_ps();
     if constexpr (zeros)
       zero[i] = _mm512_mul_ps(zerosOf(p, from.row + i * from.rowStep, c),

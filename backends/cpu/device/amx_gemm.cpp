@@ -28,6 +28,7 @@ struct StoredPanels {
   const char* part(PanelPart p) const {
     return weights + p.panel * panelBytes + p.k0 * kPanelBlockBytes;
   }
+  PairPlaces places() const { return kTileByTile; }
   void prepare(PanelPart p, int64_t steps) {
     next = part(p);
     lines = (p.count * (kPanelBlockBytes / 64) + steps - 1) / steps;

@@ -175,7 +175,7 @@ struct Beside {
 
 // `Panels` gives the weights:
 //   kBytes: whether they and the rows are bytes
-//   part(PanelPart): where they lie as bf16, or as bytes, in their packed order
+//   part(PanelPart): where they lie as bf16, or as bytes, and places() how
 //   prepare(PanelPart, steps): the part that will be asked for next, `steps` steps later
 //   step(): one of them
 //   finish(Finished&, half, row): how sums are scaled; `row` counts from the chunk's first
@@ -210,6 +210,7 @@ void multiplyRows(const RowsMatmul& p, const RowsTasks& tasks, ThreadPool::Claim
       const int64_t count = blocks - k0 < part ? blocks - k0 : part, rest = blocks - k0 - count;
       for (int64_t panel = share.panel0; panel < share.panel1; ++panel) {
         const char* b = panels.part({p.panelAt(panel), k0, count});
+        const PairPlaces places = panels.places();
         PanelPart next{p.panelAt(panel + 1), k0, count};
         if (panel + 1 == share.panel1 && rest > 0)
           next = {p.panelAt(share.panel0), k0 + count, rest < part ? rest : part};
@@ -235,8 +236,8 @@ void multiplyRows(const RowsMatmul& p, const RowsTasks& tasks, ThreadPool::Claim
             beside.cRows = blockRows;
           }
           tiles2x2<Panels::kBytes ? Operands::bytes : Operands::bf16>(
-              tiles + (rb * blocks + k0) * 2 * kTileBytes, b + half * 128, count, k0 == 0, block,
-              beside);
+              tiles + (rb * blocks + k0) * 2 * kTileBytes, b + half * 2 * places.column, places,
+              count, k0 == 0, block, beside);
           if (rest > 0) continue;
           beside.finished = {block, blockRows, cols, row, col0};
           beside.finished.isGate = isGate;

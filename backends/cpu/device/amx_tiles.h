@@ -41,6 +41,11 @@ template <int tile>
 inline void tileLoad(const void* from, int64_t stride) {
   _tile_loadd(tile, from, stride);
 }
+/// The same of what lies in L2 and would push out of L1 what is read there: it passes L1 by.
+template <int tile>
+inline void tileStream(const void* from, int64_t stride) {
+  _tile_stream_loadd(tile, from, stride);
+}
 template <int tile>
 inline void tileStore(void* to, int64_t stride) {
   _tile_stored(tile, to, stride);
@@ -71,6 +76,11 @@ inline void tileZero() {
 template <int tile>
 inline void tileLoad(const void* from, int64_t stride) {
   asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(stride), "i"(tile) : "memory");
+}
+/// The same of what lies in L2 and would push out of L1 what is read there: it passes L1 by.
+template <int tile>
+inline void tileStream(const void* from, int64_t stride) {
+  asm volatile("tileloaddt1 (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(stride), "i"(tile) : "memory");
 }
 template <int tile>
 inline void tileStore(void* to, int64_t stride) {

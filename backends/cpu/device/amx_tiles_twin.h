@@ -70,6 +70,10 @@ void tileLoad(const void* from, int64_t stride) {
                 twin.config.columnBytes[tile]);
 }
 template <int tile>
+void tileStream(const void* from, int64_t stride) {
+  tileLoad<tile>(from, stride);
+}
+template <int tile>
 void tileStore(void* to, int64_t stride) {
   const AmxTwin& twin = amx_twin::configured();
   for (int r = 0; r < twin.config.rows[tile]; ++r)

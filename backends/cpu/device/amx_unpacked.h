@@ -20,7 +20,8 @@ LATHE_ISA_BEGIN(LATHE_TARGET_AMX)
 // What multiplyRows asks of `Panels`, but for its sums. `Form` derives from it and gives:
 //   kDepth: elements of a K block, which takes 64 bytes of a column's words
 //   load(part, numbers): what it needs to know of the part's panel
-//   unpack(part, q, k, column, to): a line of words at q, of 16 columns and the elements from k on
+//   unpack(part, q, k, column, to): a line of words at q, of 16 columns and the elements from k on,
+//     as rows of a tile
 // `Numbers` are scales, zero points and a `tail` for those of the last panel.
 template <class Form, class Numbers>
 class UnpackedParts {
@@ -38,6 +39,7 @@ class UnpackedParts {
     now_ = 1 - now_;
     return next.at;
   }
+  PairPlaces places() const { return inPlace(current()) ? PairPlaces{} : kTileByTile; }
   void prepare(PanelPart what, int64_t steps) {
     Part& next = parts_[1 - now_];
     begin(next, what);
@@ -64,6 +66,7 @@ class UnpackedParts {
   const bool halves_, scaled_;
 
  private:
+  static bool inPlace(const Part& part) { return part.at != part.to; }
   const Form& form() const { return static_cast<const Form&>(*this); }
 
   void begin(Part& part, PanelPart what) {
@@ -84,11 +87,11 @@ class UnpackedParts {
     ++part.done;
     const int64_t k = part.what.k0 * Form::kDepth + group * elements;
     const char* q = part.from.q + (halves_ ? k * 32 : k * 64) + column * 64;
-    if (part.at != part.to) return _mm_prefetch(q, _MM_HINT_T1);
-    char* to = part.to + group * elements * 64 * kElementBytes + column * 64;
+    if (inPlace(part)) return _mm_prefetch(q, _MM_HINT_T1);
+    const int64_t rows = elements * kElementBytes / 4, row = group * rows;
+    char* to = part.to + row / 16 * kPanelBlockBytes + column * kTileBytes + row % 16 * 64;
     if (k >= part.from.depth) {
-      for (int64_t i = 0; i < elements * kElementBytes / 4; ++i)
-        _mm512_storeu_si512(to + i * 256, _mm512_setzero_si512());
+      for (int64_t i = 0; i < rows; ++i) _mm512_storeu_si512(to + i * 64, _mm512_setzero_si512());
       return;
     }
     _mm_prefetch(q + kAhead, _MM_HINT_T0);

@@ -106,7 +106,23 @@ void packPanel(const PackedShape& shape, WordTranspose transpose, const char* sr
     packInOut<Src, Dst>(shape, src, n0, dst);
 }
 
+// The pairs of a panel's blocks, from the places of a PairPlaces{} to those of `to`.
+void movePairs(PairPlaces to, int64_t blocks, char* panel) {
+  for (char* end = panel + blocks * kPanelBlockBytes; panel < end; panel += kPanelBlockBytes) {
+    char block[kPanelBlockBytes];
+    std::memcpy(block, panel, sizeof block);
+    for (int64_t pair = 0; pair < 16; ++pair)
+      for (int64_t column = 0; column < 4; ++column)
+        std::memcpy(panel + to.at(pair, column), block + PairPlaces{}.at(pair, column), 64);
+  }
+}
+
 }  // namespace
+
+PairPlaces pairPlaces(KernelIsa isa) {
+  const bool tiles = isa.tier == Isa::Amx && isa.arithmetic == Bf16Arithmetic::Tiles;
+  return tiles ? kTileByTile : PairPlaces{};
+}
 
 void packWeights(const PackedShape& shape, const void* src, DType srcDType, bool srcIsOutIn,
                  void* dst, ThreadPool& pool, KernelIsa isa) {
@@ -122,10 +138,13 @@ void packWeights(const PackedShape& shape, const void* src, DType srcDType, bool
   const auto pack = toF32 ? (fromF32 ? packPanel<float, float> : packPanel<uint16_t, float>)
                           : (fromF32 ? packPanel<float, uint16_t> : packPanel<uint16_t, uint16_t>);
   const WordTranspose transpose = wordTranspose(isa.tier);
+  const PairPlaces places = pairPlaces(isa);
+  const bool move = !toF32 && places != PairPlaces{};
   pool.run(shape.panels(), [&](int64_t panel, int) {
     char* to = static_cast<char*>(dst) + panel * shape.panelBytes();
     pack(shape, transpose, static_cast<const char*>(src), srcIsOutIn, panel * kPanelColumns,
          reinterpret_cast<uint32_t*>(to));
+    if (move) movePairs(places, shape.blocks(), to);
   });
 }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The one layout of packed weights that every tier, every M and oneDNN read.
+// The layout of packed weights that every M reads.
 //
 // Weights B[k, n] are stored in panels of 64 columns; a panel runs over all of K in blocks of
 // 16 (f32) or 16 pairs (bf16) rows: f32 [n/64][k/16][16][64], bf16 [n/64][k/32][16][64][2].
-// oneDNN calls them BA16a64b and BA16a64b2a and picks them itself for every M on AVX-512 and AMX;
-// four AMX tiles of 16 columns lie side by side in a bf16 block. K and N are padded with zeros.
+// oneDNN calls them BA16a64b and BA16a64b2a and picks them itself for every M on AVX-512.
+// Where AMX tiles multiply, the four tiles of 16 columns of a bf16 block lie one behind the other,
+// [n/64][k/32][4][16][16][2]: a tile whose rows are neighbours comes from the L2 cache in less
+// time. K and N are padded with zeros.
 #include <cstddef>
 #include <cstdint>
 
@@ -20,6 +22,21 @@ namespace lathe::cpu {
 inline constexpr int64_t kPanelColumns = 64;
 /// Bytes of one block of a panel, whatever the dtype: 16 x 64 x 4.
 inline constexpr int64_t kPanelBlockBytes = 4096;
+
+/// Where the pairs of rows of a bf16 panel lie: lines of 64 bytes, of 16 columns each.
+struct PairPlaces {
+  int64_t row = 256;    ///< bytes between two pairs of a block
+  int64_t column = 64;  ///< between two lines of a pair
+
+  /// Of the lines of 16 columns from 16 `column` on.
+  int64_t at(int64_t pair, int64_t column16) const {
+    return pair / 16 * kPanelBlockBytes + pair % 16 * row + column16 * column;
+  }
+  bool operator==(const PairPlaces&) const = default;
+};
+inline constexpr PairPlaces kTileByTile{64, 1024};
+/// kTileByTile where `isa` multiplies tiles.
+PairPlaces pairPlaces(KernelIsa isa);
 
 /// Shape and dtype of packed weights: K inputs, N outputs, F32 or BF16.
 struct PackedShape {
@@ -38,9 +55,9 @@ struct PackedShape {
 
 /// Packs `src` (dense, F32 or BF16, rounded to the packed dtype if that is narrower) into `dst`.
 /// `srcIsOutIn`: src is row-major [n, k] (a checkpoint's Linear weight), else row-major [k, n].
-/// Every tier gives the same bits. Throws Error(Unsupported) for other dtypes and
-/// Error(InvalidArgument) for negative sizes.
+/// Every tier gives the same bits, in the places of `isa`. Throws Error(Unsupported) for other
+/// dtypes and Error(InvalidArgument) for negative sizes.
 void packWeights(const PackedShape& shape, const void* src, DType srcDType, bool srcIsOutIn,
-                 void* dst, ThreadPool& pool, KernelIsa isa = KernelIsa::current());
+                 void* dst, ThreadPool& pool, KernelIsa isa);
 
 }  // namespace lathe::cpu

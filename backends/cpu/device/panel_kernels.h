@@ -76,5 +76,6 @@ void gateSums(const float* gates, const float* sums, int64_t stride, int64_t row
 extern const PanelKernels kPanelKernelsAvx2;
 extern const PanelKernels kPanelKernelsAvx512;
 extern const PanelKernels kPanelKernelsAvx512Bf16;
+extern const PanelKernels kPanelKernelsAmx;  // the same with pairs of bf16 tile by tile
 
 }  // namespace lathe::cpu

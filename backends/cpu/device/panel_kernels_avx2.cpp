@@ -148,6 +148,7 @@ const PanelKernels kPanelKernelsAvx2 = {
 
 const PanelKernels& panelKernels(KernelIsa isa) {
   if (isa.tier == Isa::Avx2) return kPanelKernelsAvx2;
+  if (pairPlaces(isa) != PairPlaces{}) return kPanelKernelsAmx;
   return isa.bf16 ? kPanelKernelsAvx512Bf16 : kPanelKernelsAvx512;
 }
 

@@ -99,27 +99,32 @@ LATHE_ISA_END
 
 LATHE_ISA_BEGIN(LATHE_TARGET_AVX512_BF16)
 
-// VDPBF16PS: one 32-bit lane holds two neighbours along K, as the panel stores them.
-template <int rows>
+// VDPBF16PS: one 32-bit lane holds two neighbours along K, as the panel stores them. Of a block tile
+// by tile lines from all of it are read at once: those of whole blocks ahead are fetched.
+template <int rows, bool tiles>
 void panelDot(const void* a, int64_t aStride, const void* panel, int64_t blocks, int64_t prefetch,
               float* acc) {
+  constexpr PairPlaces places = tiles ? kTileByTile : PairPlaces{};
   const char* x = static_cast<const char*>(a);
   const char* b = static_cast<const char*>(panel);
   __m512 sum[rows][4];
   for (int r = 0; r < rows; ++r)
     for (int c = 0; c < 4; ++c) sum[r][c] = _mm512_loadu_ps(acc + r * 64 + c * 16);
-  for (int64_t pair = 0; pair < blocks * 16; ++pair, b += 256) {
-    if (prefetch > 0)
-      for (int c = 0; c < 4; ++c) _mm_prefetch(b + prefetch + c * 64, _MM_HINT_T0);
-    __m512bh w[4];
-    for (int c = 0; c < 4; ++c) w[c] = (__m512bh)_mm512_loadu_si512(b + c * 64);
-    for (int r = 0; r < rows; ++r) {
-      int bits;
-      __builtin_memcpy(&bits, x + (r * aStride + 2 * pair) * 2, 4);
-      __m512bh value = (__m512bh)_mm512_set1_epi32(bits);
-      for (int c = 0; c < 4; ++c) sum[r][c] = _mm512_dpbf16_ps(sum[r][c], w[c], value);
+  if (tiles && prefetch > 0) prefetch = roundUp(prefetch, kPanelBlockBytes);
+  for (const char* end = b + blocks * kPanelBlockBytes; b < end; b += kPanelBlockBytes)
+    for (int64_t pair = 0; pair < 16; ++pair, x += 4) {
+      if (prefetch > 0)
+        for (int c = 0; c < 4; ++c)
+          _mm_prefetch(b + places.at(pair, c) + prefetch, _MM_HINT_T0);
+      __m512bh w[4];
+      for (int c = 0; c < 4; ++c) w[c] = (__m512bh)_mm512_loadu_si512(b + places.at(pair, c));
+      for (int r = 0; r < rows; ++r) {
+        int bits;
+        __builtin_memcpy(&bits, x + r * aStride * 2, 4);
+        __m512bh value = (__m512bh)_mm512_set1_epi32(bits);
+        for (int c = 0; c < 4; ++c) sum[r][c] = _mm512_dpbf16_ps(sum[r][c], w[c], value);
+      }
     }
-  }
   for (int r = 0; r < rows; ++r)
     for (int c = 0; c < 4; ++c) _mm512_storeu_ps(acc + r * 64 + c * 16, sum[r][c]);
 }
@@ -192,7 +197,18 @@ const PanelKernels kPanelKernelsAvx512 = {
 };
 const PanelKernels kPanelKernelsAvx512Bf16 = {
     {panelF32<1>, panelF32<2>, panelF32<3>, panelF32<4>},
-    {panelDot<1>, panelDot<2>, panelDot<3>, panelDot<4>},
+    {panelDot<1, false>, panelDot<2, false>, panelDot<3, false>, panelDot<4, false>},
+    4,
+    4,
+    true,
+    rounding::store,
+    rounding::gateRow,
+    largestOf,
+    toMultiples,
+};
+const PanelKernels kPanelKernelsAmx = {
+    {panelF32<1>, panelF32<2>, panelF32<3>, panelF32<4>},
+    {panelDot<1, true>, panelDot<2, true>, panelDot<3, true>, panelDot<4, true>},
     4,
     4,
     true,

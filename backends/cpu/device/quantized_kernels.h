@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "backends/cpu/device/packed_weights.h"
 #include "backends/cpu/device/panel_kernels.h"
 
 namespace lathe::cpu {
@@ -16,6 +17,7 @@ struct QuantizedPanel {
   const char* scale = nullptr;
   const char* zero = nullptr;  ///< null: none
   bool bf16 = false;           ///< scales and zero points
+  PairPlaces places;           ///< of these, then
   int64_t depth = 0;           ///< K of the panel, a multiple of 8
   int64_t block = 0;           ///< K elements that share a scale, all of them or a multiple of 8
   int64_t chunk = 0;           ///< those that are summed before they are scaled: a part of a block

@@ -64,7 +64,7 @@ void panel(const QuantizedPanel& p, const QuantizedRows& a, int64_t chunk0, int6
                           sum);
     const int64_t row = k / p.block;
     for (int c = 0; c < 4; ++c) {
-      const __m512 scale = numbersOf(p.scale, p.bf16, row, c);
+      const __m512 scale = numbersOf(p, p.scale, row, c);
       if (p.zero) {
         const __m512 zero = zerosOf(p, row, c);
         for (int r = 0; r < rows; ++r)
@@ -84,7 +84,7 @@ void widenQuantized(const QuantizedPanel& p, float* to) {
   for (int64_t k = 0; k < p.depth; k += step) {
     const int64_t row = k / p.block;
     for (int c = 0; c < 4; ++c) {
-      const __m512 scale = numbersOf(p.scale, p.bf16, row, c);
+      const __m512 scale = numbersOf(p, p.scale, row, c);
       const __m512 zero = p.zero ? zerosOf(p, row, c) : _mm512_setzero_ps();
       const __m512i words = _mm512_loadu_si512(p.q + k / step * 256 + c * 64);
       for (int i = 0; i < step; ++i) {
@@ -163,7 +163,7 @@ void fixedPointPanel(const QuantizedPanel& p, const QuantizedRows& a, int64_t ch
       fixedPointChunk<rows, columns, halves, pieces>(p.q + chunk * chunkBytes + c0 * 64, bytes,
                                                      depth, p.chunk, p.prefetch, sum);
       for (int c = 0; c < columns; ++c) {
-        const __m512 scale = numbersOf(p.scale, p.bf16, row, c0 + c);
+        const __m512 scale = numbersOf(p, p.scale, row, c0 + c);
         for (int r = 0; r < rows; ++r) {
           __m512 y = _mm512_cvtepi32_ps(sum[r][c][0]);
           if constexpr (pieces == 3) {

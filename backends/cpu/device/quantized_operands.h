@@ -33,7 +33,11 @@ inline constexpr int64_t kByteChunk = 128;
 class QuantizedOperands {
  public:
   QuantizedOperands(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args, KernelIsa isa)
-      : spec_(spec), args_(args), w_(spec.weights), kernels_(panelKernels(isa)) {
+      : spec_(spec),
+        args_(args),
+        w_(spec.weights),
+        kernels_(panelKernels(isa)),
+        places_(pairPlaces(isa)) {
     const PackedShape scales{spec.scaleDType, w_.scales(), w_.n};
     scaleBytes_ = w_.scales() > 1 ? scales.panelBytes() : kPanelColumns * 4;
   }
@@ -46,6 +50,7 @@ class QuantizedOperands {
     p.scale = at(args_.scale, index, tail);
     if (spec_.hasZero) p.zero = at(args_.zero, index, tail + kPanelColumns);
     p.bf16 = w_.scales() > 1 && spec_.scaleDType == DType::BF16;
+    p.places = places_;
     p.depth = w_.paddedK();
     p.block = w_.scales() > 1 ? w_.block : p.depth;
     p.center = w_.isUnsigned() ? float(w_.center()) : 0.0f;
@@ -97,6 +102,7 @@ class QuantizedOperands {
   const QuantizedLinearArgs& args_;
   const QuantizedShape& w_;
   const PanelKernels& kernels_;
+  PairPlaces places_;
   int64_t scaleBytes_;
 };
 

@@ -60,7 +60,8 @@ class PackKernel final : public Kernel {
     const size_t one = size_t(shape_.k * shape_.n) * sizeOf(dtype_);
     for (int64_t g = 0; g < groups_; ++g)
       packWeights(shape_, static_cast<const std::byte*>(p[0]) + size_t(g) * one, dtype_, outIn_,
-                  static_cast<std::byte*>(p[1]) + size_t(g) * shape_.bytes(), pool_);
+                  static_cast<std::byte*>(p[1]) + size_t(g) * shape_.bytes(), pool_,
+                  KernelIsa::current());
   }
 
  private:
