@@ -111,6 +111,17 @@ TEST(Linear, DeepAndWideShapesOnEveryTier) {
           checkLinear({dtype, dtype, m, k, n}, isa, 3);
 }
 
+// Slices of K of unequal length, of which one has too few steps to store four rows at each; as many
+// K blocks as let a long chunk of rows stay in the cache, and one more; one worker and several, to
+// whom rows are dealt otherwise.
+TEST(Linear, ChunksOfRowsOnTiles) {
+  for (KernelIsa isa : tiers())
+    for (int64_t k : {480, 1024, 1056})
+      for (int threads : {1, 8})
+        if (isa.arithmetic == Bf16Arithmetic::Tiles && isa.tier == Isa::Amx)
+          checkLinear({DType::BF16, DType::BF16, 521, k, 70, true, true, true, 2, 1}, isa, threads);
+}
+
 // Rows are widened some hundreds at a time: the later ones have results of their own.
 TEST(Linear, MoreRowsThanAreWidenedAtATime) {
   for (KernelIsa isa : tiers())

@@ -54,18 +54,18 @@ inline void tiles2x2(const char* a, const char* b, PairPlaces at, int64_t blocks
     tileZero<2>();
     tileZero<3>();
   } else {
-    tileStream<0>(sums, 128);
-    tileStream<1>(sums + 16, 128);
-    tileStream<2>(sums + 512, 128);
-    tileStream<3>(sums + 528, 128);
+    tileLoad<0>(sums, 128);
+    tileLoad<1>(sums + 16, 128);
+    tileLoad<2>(sums + 512, 128);
+    tileLoad<3>(sums + 528, 128);
   }
   for (int64_t k = 0; k < blocks; ++k, a += 2 * kTileBytes, b += kPanelBlockBytes) {
     tileStream<6>(b, at.row);
-    tileStream<4>(a, 64);
+    tileLoad<4>(a, 64);
     tileDot<operands, 0, 4, 6>();
     tileStream<7>(b + at.column, at.row);
     tileDot<operands, 1, 4, 7>();
-    tileStream<5>(a + kTileBytes, 64);
+    tileLoad<5>(a + kTileBytes, 64);
     tileDot<operands, 2, 5, 6>();
     tileDot<operands, 3, 5, 7>();
     beside.step();

@@ -136,11 +136,11 @@ class BytePanels : public UnpackedParts<BytePanels, ByteNumbers> {
 
   void finish(Finished& f, int64_t half, int64_t row) const {
     const ByteNumbers& numbers = *current().numbers;
-    f.scale = numbers.scale + half * 32;
-    if (g_.hasZero && !scaled_) f.zero = numbers.zero + half * 32;
-    f.aSums = aSums_ + row;
-    f.sizes = sizes_ + row;
-    f.center = halves_ && !scaled_ ? 8 : 128;
+    f.scales.scale = numbers.scale + half * 32;
+    if (g_.hasZero && !scaled_) f.scales.zero = numbers.zero + half * 32;
+    f.scales.aSums = aSums_ + row;
+    f.scales.sizes = sizes_ + row;
+    f.scales.center = halves_ && !scaled_ ? 8 : 128;
   }
   void tileRows(int64_t row0, int64_t rows, int64_t paddedRows, char* tiles) {
     const int64_t k = g_.shape.k, blocks = (k + kDepth - 1) / kDepth;
@@ -193,7 +193,7 @@ class BytePanels : public UnpackedParts<BytePanels, ByteNumbers> {
   }
 
   const bool inPlace_;  // tiles are loaded from the packed weights
-  float aSums_[kChunkRows] = {}, sizes_[kChunkRows] = {};  // of the chunk's rows
+  float aSums_[kMostChunkRows] = {}, sizes_[kMostChunkRows] = {};  // of the chunk's rows
 };
 
 void runRows(const RowsMatmul& product, const RowsTasks& tasks, ThreadPool::Claims& claims,
@@ -205,7 +205,7 @@ LATHE_ISA_END
 
 // One worker's memory: tiles of A, sums, and two parts of panels.
 size_t tileBytes(const QuantizedShape& shape) {
-  return size_t(kChunkRows) * size_t(ceilDiv(shape.k, BytePanels::kDepth)) * 64;
+  return chunkBytes(ceilDiv(shape.k, BytePanels::kDepth));
 }
 
 }  // namespace
@@ -219,8 +219,7 @@ size_t amxBytesScratchBytes(const QuantizedShape& shape, int threads) {
 void amxBytesGemm(const AmxQuantizedGemm& g, ThreadPool& pool, Scratch scratch) {
   RowsMatmul product{g.shape.k, g.shape.n, g.a, g.shape.k, g.epilogue, amxStoreKernels()};
   product.depth = BytePanels::kDepth;
-  const RowsTasks tasks(g.m, g.shape.panels(), inseparablePanels(g.epilogue), product.parts() > 1,
-                        1, pool.threads());
+  const RowsTasks tasks(product, g.m, 1, pool.threads());
   pool.runClaims(tasks.count(), [&](ThreadPool::Claims& claims) {
     char* memory = static_cast<char*>(scratch.data) +
                    size_t(claims.worker()) * amxBytesScratchBytes(g.shape, 1);

@@ -12,7 +12,7 @@
 namespace lathe::cpu {
 namespace {
 
-constexpr int64_t kMinRowsPerThread = 128;
+constexpr int64_t kMinRowsPerThread = 128, kThreadPanels = 6;
 constexpr int64_t kTurnBlocks = 4;  // K blocks of a stream before the next one's
 
 LATHE_ISA_BEGIN(LATHE_TARGET_AMX)
@@ -92,12 +92,12 @@ void runFewRows(const AmxGemm& g, const Share& share, char* tiles, float* sums) 
 }  // namespace
 
 size_t amxGemmScratchBytes(const PackedShape& shape, int threads) {
-  return (chunkBytes(shape.k) + kSumBytes) * size_t(threads);
+  return (chunkBytes(shape.blocks()) + kSumBytes) * size_t(threads);
 }
 
 void amxGemm(const AmxGemm& g, ThreadPool& pool, Scratch scratch) {
   const int64_t threads = pool.threads(), panels = g.shape.panels();
-  const size_t tileBytes = chunkBytes(g.shape.k);
+  const size_t tileBytes = chunkBytes(g.shape.blocks());
   auto tilesOf = [&](int worker) {
     return static_cast<char*>(scratch.data) + size_t(worker) * (tileBytes + kSumBytes);
   };
@@ -109,12 +109,12 @@ void amxGemm(const AmxGemm& g, ThreadPool& pool, Scratch scratch) {
     return;
   }
   const RowsMatmul product{g.shape.k, g.shape.n, g.a, g.lda, g.epilogue, amxStoreKernels()};
-  // Rows are split as long as a share keeps enough of them to pay for reading all weights.
+  // Threads that would have but few panels split the rows, too, as long as a share keeps enough of
+  // them to pay for reading all weights.
   int64_t rowParts = 1;
-  for (int64_t parts = 2; parts <= threads; ++parts)
+  for (int64_t parts = 2; parts <= threads && panels * rowParts < kThreadPanels * threads; ++parts)
     if (threads % parts == 0 && g.m / parts >= kMinRowsPerThread) rowParts = parts;
-  const RowsTasks tasks(g.m, panels, inseparablePanels(g.epilogue), product.parts() > 1, rowParts,
-                        threads);
+  const RowsTasks tasks(product, g.m, rowParts, threads);
   pool.runClaims(tasks.count(), [&](ThreadPool::Claims& claims) {
     runManyRows(product, tasks, claims, {static_cast<const char*>(g.weights), g.shape.panelBytes()},
                 tilesOf(claims.worker()), sumsOf(claims.worker()));

@@ -43,8 +43,8 @@ struct Walk {
 // One worker's memory. Two parts of a panel are unpacked at a time.
 struct Memory {
   explicit Memory(const QuantizedShape& w)
-      : tiles(chunkBytes(w.k)),
-        aSums(size_t(std::max(kChunkRows, kAmxFewRows * Walk(w).parts())) * 4) {}
+      : tiles(chunkBytes(ceilDiv(w.k, 32))),
+        aSums(size_t(std::max(kMostChunkRows, kAmxFewRows * Walk(w).parts())) * 4) {}
   size_t bytes() const { return tiles + alignUp64(aSums) + sums + 2 * kPartBytes + partSums; }
   size_t tiles, aSums, sums = kSumBytes;
   size_t partSums = size_t(kMostParts * kPartSums) * 4;
@@ -109,10 +109,10 @@ class UnpackedPanels : public UnpackedParts<UnpackedPanels, ColumnNumbers> {
   void finish(Finished& f, int64_t half, int64_t row) const {
     if (scaled_) return;
     const ColumnNumbers& numbers = *current().numbers;
-    f.scale = numbers.scale + half * 32;
+    f.scales.scale = numbers.scale + half * 32;
     if (!g_.hasZero) return;
-    f.zero = numbers.zero + half * 32;
-    f.aSums = aSums_ + row;
+    f.scales.zero = numbers.zero + half * 32;
+    f.scales.aSums = aSums_ + row;
     for (int64_t r = 0; anySpecial_ && r < f.rows; ++r) {
       if (!special_[row + r]) continue;
       float sums[kPanelColumns];
@@ -149,7 +149,7 @@ class UnpackedPanels : public UnpackedParts<UnpackedPanels, ColumnNumbers> {
   }
 
   float* const aSums_;
-  bool anySpecial_ = false, special_[kChunkRows] = {};  // rows of the chunk: sumDifferences
+  bool anySpecial_ = false, special_[kMostChunkRows] = {};  // rows of the chunk: sumDifferences
 };
 
 void runManyRows(const RowsMatmul& product, const RowsTasks& tasks, ThreadPool::Claims& claims,
@@ -320,8 +320,7 @@ void amxQuantizedGemm(const AmxQuantizedGemm& g, ThreadPool& pool, Scratch scrat
   }
   const RowsMatmul product{g.shape.k, g.shape.n, g.a, g.shape.k, g.epilogue, amxStoreKernels()};
   // Every chunk of rows unpacks all weights: there are no more of them than need be.
-  const RowsTasks tasks(g.m, panels, inseparablePanels(g.epilogue), product.parts() > 1, 1,
-                        pool.threads());
+  const RowsTasks tasks(product, g.m, 1, pool.threads());
   pool.runClaims(tasks.count(), [&](ThreadPool::Claims& claims) {
     const Places at = placesOf(claims.worker());
     UnpackedPanels unpacked(g, panelOf, at.pieces, at.aSums);

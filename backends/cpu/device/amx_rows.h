@@ -5,27 +5,36 @@
 //
 // Loop order, from outside in: chunks of rows whose A is copied into tiles once; groups of panels,
 // which workers take from each other and whose f32 sums stay in the L2 cache; parts of K whose A
-// stays in L2, beside this panel's weights and the next one's; panels; 32-row blocks; 32-column
-// halves of the panel. The innermost loop is 2 x 2 tiles: four loads feed four products. Its
-// operands come from L2: a shorter K, whose weights would stay in L1, costs more for the way of the
-// sums to the cache and back than it saves.
+// stays in L2, beside this panel's weights and the next one's; panels; 32-row blocks; slices of K
+// whose A stays in L1; 32-column halves of the panel. The innermost loop is 2 x 2 tiles: four loads
+// feed four products, and the way from L2 is what they wait for. A comes that way once for both
+// halves; the weights pass L1 by.
 //
 // Of gated products (gated.h) a panel of gates is followed by the panel of what they gate, and the
 // sums of the first are kept for those of the second.
 #include <algorithm>
 
 #include "backends/cpu/device/amx_blocks.h"
+#include "backends/cpu/device/amx_sums.h"
 #include "backends/cpu/device/panel_kernels.h"
 #include "lathe/runtime/thread_pool.h"
 
 namespace lathe::cpu {
 namespace {
 
-constexpr int64_t kChunkRows = 256;   // A's rows in tiles at a time
-constexpr int64_t kGroupPanels = 8;   // panels whose sums are kept: 8 x 256 x 64 x 4 = 512 KiB
+constexpr int64_t kMostChunkRows = 512;
+constexpr int64_t kChunkBlocks = 32;  // of K, for which so many rows of A stay in L2: 1 MiB
+constexpr int64_t kChunkRows = 256;   // of A in tiles at a time, where there are more
 constexpr int64_t kOuterBlocks = 40;  // K blocks of A in L2: 256 x 1280 x 2 = 640 KiB
-constexpr int64_t kGroupSums = kChunkRows * kPanelColumns;  // of a panel
-constexpr size_t kSumBytes = size_t(kGroupPanels * kGroupSums) * 4;
+constexpr int64_t kSliceBlocks = 14;  // K blocks of 32 rows of A in L1: 28 KiB
+constexpr int64_t kGroupPanels = 8;   // panels whose sums are kept: 8 x 256 x 64 x 4 = 512 KiB
+constexpr size_t kSumBytes = size_t(kGroupPanels * kChunkRows * kPanelColumns) * 4;
+
+constexpr int64_t chunkRows(int64_t blocks) {
+  return blocks <= kChunkBlocks ? kMostChunkRows : kChunkRows;
+}
+// Sums of a panel of a chunk. Of a short K no panel's but a gate's are kept.
+constexpr int64_t panelSums(int64_t blocks) { return chunkRows(blocks) * kPanelColumns; }
 
 // A piece of C.
 struct Share {
@@ -42,6 +51,7 @@ struct RowsMatmul {
   int64_t depth = 32;  // of a K block, which is 64 bytes of a row
 
   int64_t blocks() const { return (k + depth - 1) / depth; }
+  int64_t panels() const { return (n + kPanelColumns - 1) / kPanelColumns; }
   // Of K, of equal size: a short last one would pay its sums' way for nothing.
   int64_t parts() const { return (blocks() + kOuterBlocks - 1) / kOuterBlocks; }
   bool gated() const { return epilogue.gate.has_value(); }
@@ -51,22 +61,21 @@ struct RowsMatmul {
   }
   int64_t columnAt(int64_t turn) const { return (gated() ? turn / 2 : turn) * kPanelColumns; }
 };
-// Panels that stay in one share.
-inline int64_t inseparablePanels(const Epilogue& epilogue) { return epilogue.gate ? 2 : 1; }
-
 // C in shares that workers take from each other, some for each of them: the groups of panels of a
-// chunk of rows, then those of the next one.
+// chunk of rows, then those of the next one. A gate's panel and what it gates stay together.
 class RowsTasks {
  public:
   // In at least `leastChunks`, if there are as many rows of tiles.
-  RowsTasks(int64_t m, int64_t panels, int64_t together, bool keepsSums, int64_t leastChunks,
-            int64_t threads)
-      : m_(m), together_(together), units_(panels / together), rowBlocks_(ceilDiv(m, 32)) {
-    chunks_ = std::min(rowBlocks_, std::max(ceilDiv(m, kChunkRows), leastChunks));
+  RowsTasks(const RowsMatmul& p, int64_t m, int64_t leastChunks, int64_t threads)
+      : m_(m),
+        together_(p.gated() ? 2 : 1),
+        units_(p.panels() / together_),
+        rowBlocks_(ceilDiv(m, 32)) {
+    chunks_ = std::min(rowBlocks_, std::max(ceilDiv(m, chunkRows(p.blocks())), leastChunks));
     // Sums that are kept from part to part of K repay reading A again for some panels together.
-    const int64_t least = keepsSums ? 4 : 2, wanted = kThreadTasks * threads;
+    const int64_t least = p.parts() > 1 ? 4 : 2, wanted = kThreadTasks * threads;
     const int64_t group =
-        std::clamp(ceilDiv(panels * chunks_, wanted), least, kGroupPanels) / together;
+        std::clamp(ceilDiv(p.panels() * chunks_, wanted), least, kGroupPanels) / together_;
     groups_ = ceilDiv(units_, group);
   }
   int64_t count() const { return chunks_ * groups_; }
@@ -81,8 +90,8 @@ class RowsTasks {
   static constexpr int64_t kThreadTasks = 4;
   int64_t m_, together_, units_, rowBlocks_, chunks_, groups_;
 };
-// Bytes of a chunk of A in tiles, in bf16.
-constexpr size_t chunkBytes(int64_t k) { return size_t(kChunkRows) * size_t((k + 31) / 32) * 64; }
+// Bytes of a chunk of A in tiles.
+constexpr size_t chunkBytes(int64_t blocks) { return size_t(chunkRows(blocks) * blocks * 64); }
 
 // K blocks [k0, k0 + count) of a panel.
 struct PanelPart {
@@ -93,60 +102,32 @@ struct PanelPart {
 struct Finished {
   float* sums = nullptr;
   int64_t rows = 0, cols = 0, row0 = 0, col0 = 0;
-  const float* scale = nullptr;  // of the columns, or null
-  const float* zero = nullptr;   // of the columns, or null
-  const float* aSums = nullptr;  // of A's rows, where there are zero points, or of rows in bytes
-  const float* sizes = nullptr;  // of rows in bytes, whose sums are i32
-  float center = 0;              // that bytes of weights count from
-  bool isGate = false;           // they are kept: nothing is stored
-  const float* gate = nullptr;   // the sums of their gates
+  SumScales scales;
+  bool isGate = false;          // they are kept: nothing is stored
+  const float* gate = nullptr;  // the sums of their gates
 };
 
 LATHE_ISA_BEGIN(LATHE_TARGET_AMX)
 
-// sums[rows][32] of bytes become (sums - (center + zero) aSums) scale size.
-inline void scaleByteRows(const Finished& f, int64_t rows) {
-  const __m512 center = _mm512_set1_ps(f.center);
-  for (int64_t r = 0; r < rows; ++r)
-    for (int v = 0; v < 32; v += 16) {
-      float* at = f.sums + r * 32 + v;
-      const __m512 zero = f.zero ? _mm512_add_ps(_mm512_loadu_ps(f.zero + v), center) : center;
-      const __m512 sum = _mm512_fnmadd_ps(zero, _mm512_set1_ps(f.aSums[r]),
-                                          _mm512_cvtepi32_ps(_mm512_loadu_si512(at)));
-      // In this order: the product of a scale and a size alone may overflow.
-      const __m512 scaled = _mm512_mul_ps(sum, _mm512_loadu_ps(f.scale + v));
-      _mm512_storeu_ps(at, _mm512_mul_ps(scaled, _mm512_set1_ps(f.sizes[r])));
-    }
-}
-
-// sums[rows][32] become (sums - zero aSums) scale.
-inline void scaleRows(const Finished& f, int64_t rows) {
-  if (f.sizes) return scaleByteRows(f, rows);
-  for (int64_t r = 0; r < rows; ++r)
-    for (int v = 0; v < 32; v += 16) {
-      float* at = f.sums + r * 32 + v;
-      __m512 sum = _mm512_loadu_ps(at);
-      if (f.zero)
-        sum = _mm512_fnmadd_ps(_mm512_loadu_ps(f.zero + v), _mm512_set1_ps(f.aSums[r]), sum);
-      _mm512_storeu_ps(at, _mm512_mul_ps(sum, _mm512_loadu_ps(f.scale + v)));
-    }
-}
-
 inline void storeRows(const RowsMatmul& p, Finished& f, int64_t most) {
   const int64_t rows = f.rows < most ? f.rows : most;
-  if (f.scale) scaleRows(f, rows);
-  if (f.gate)
-    gateSums(f.gate, f.sums, 32, rows, f.cols, *p.epilogue.gate,
-             static_cast<uint16_t*>(p.epilogue.c) + f.row0 * p.epilogue.ldc + f.col0,
-             p.epilogue.ldc);
-  else if (!f.isGate)
-    p.kernels.store(f.sums, 32, rows, f.cols, f.row0, f.col0, p.epilogue);
-  if (f.gate) f.gate += rows * 32;
-  f.sums += rows * 32;
+  if (f.gate) {  // whose columns are whole blocks
+    const Epilogue& e = p.epilogue;
+    gateSums(f.gate, f.sums, rows, f.scales, *e.gate,
+             static_cast<uint16_t*>(e.c) + f.row0 * e.ldc + f.col0, e.ldc);
+    f.gate += rows * kSumColumns;
+  } else if (f.isGate) {
+    scaleSums(f.sums, rows, f.scales);
+  } else if (f.cols == kSumColumns) {
+    storeSums(f.sums, rows, f.row0, f.col0, f.scales, p.epilogue);
+  } else {
+    scaleSums(f.sums, rows, f.scales);
+    p.kernels.store(f.sums, kSumColumns, rows, f.cols, f.row0, f.col0, p.epilogue);
+  }
+  f.scales = f.scales.behind(rows);
+  f.sums += rows * kSumColumns;
   f.row0 += rows;
   f.rows -= rows;
-  if (f.aSums) f.aSums += rows;
-  if (f.sizes) f.sizes += rows;
 }
 
 // What the steps of a product do beside it, since the tiles leave the other units idle: prepare the
@@ -189,7 +170,7 @@ void multiplyRows(const RowsMatmul& p, const RowsTasks& tasks, ThreadPool::Claim
   const int64_t size = p.epilogue.outDType == DType::F32 ? 4 : 2;
   Beside<Panels> beside{p, panels};
   beside.cStride = p.epilogue.ldc * size;
-  int64_t turn = 0, chunk = -1;  // whose A is in tiles
+  int64_t chunk = -1;  // whose A is in tiles
   tileConfigure(kAmxTiles);
   // The following task is taken before this one is done, so that its weights can be prepared.
   for (int64_t task = claims.next(), following; task >= 0; task = following) {
@@ -218,32 +199,39 @@ void multiplyRows(const RowsMatmul& p, const RowsTasks& tasks, ThreadPool::Claim
           next = following < 0 ? PanelPart{p.panelAt(share.panel0), 0, 0}
                                : PanelPart{p.panelAt(tasks.at(following).panel0), 0, part};
         panels.prepare(next, 2 * rowBlocks * count);
-        beside.begin(count);
+        const int64_t slices = (count + kSliceBlocks - 1) / kSliceBlocks;
+        const int64_t slice = (count + slices - 1) / slices;
+        beside.begin(count - (slices - 1) * slice);  // the shortest
         const bool isGate = p.gated() && panel % 2 == 0, hasGate = p.gated() && !isGate;
-        // Without parts no sums but those of gates are kept: two blocks take turns and stay hot.
-        float* kept =
-            sums + (parts > 1 ? (panel - share.panel0) * kGroupSums : hasGate * kGroupSums);
-        const float* gates = hasGate ? kept - kGroupSums : nullptr;
-        for (int64_t i = 0; i < 2 * rowBlocks; ++i) {
-          const int64_t rb = i / 2, half = i % 2;
-          const int64_t row = row0 + rb * 32, col0 = p.columnAt(panel) + half * 32;
-          const int64_t cols = p.n - col0 < 32 ? p.n - col0 : 32;
-          if (cols <= 0) continue;
-          float* block = kept + (parts > 1 || isGate ? i : turn++ % 2) * 1024;
-          const int64_t blockRows = rows - rb * 32 < 32 ? rows - rb * 32 : 32;
-          if (rest == 0 && !isGate) {
-            beside.c = static_cast<const char*>(p.epilogue.c) + row * beside.cStride + col0 * size;
-            beside.cRows = blockRows;
-          }
-          tiles2x2<Panels::kBytes ? Operands::bytes : Operands::bf16>(
-              tiles + (rb * blocks + k0) * 2 * kTileBytes, b + half * 2 * places.column, places,
-              count, k0 == 0, block, beside);
-          if (rest > 0) continue;
-          beside.finished = {block, blockRows, cols, row, col0};
-          beside.finished.isGate = isGate;
-          if (hasGate) beside.finished.gate = gates + i * 1024;
-          panels.finish(beside.finished, half, rb * 32);
-        }
+        // Without parts no sums but those of gates are kept: the block of a half stays hot. It is
+        // stored before its next sums are written, at the end of their steps.
+        float* kept = sums + (parts > 1 ? panel - share.panel0 : hasGate) * panelSums(blocks);
+        const float* gates = hasGate ? kept - panelSums(blocks) : nullptr;
+        for (int64_t rb = 0; rb < rowBlocks; ++rb)
+          for (int64_t k = 0; k < count; k += slice)
+            for (int64_t half = 0; half < 2; ++half) {
+              const int64_t i = rb * 2 + half, steps = count - k < slice ? count - k : slice;
+              const int64_t row = row0 + rb * 32, col0 = p.columnAt(panel) + half * 32;
+              const int64_t cols = p.n - col0 < 32 ? p.n - col0 : 32;
+              if (cols <= 0) continue;
+              float* block = kept + (parts > 1 || isGate ? i : half) * 1024;
+              const int64_t blockRows = rows - rb * 32 < 32 ? rows - rb * 32 : 32;
+              const bool ends = rest == 0 && k + steps == count;
+              if (ends && !isGate) {
+                beside.c =
+                    static_cast<const char*>(p.epilogue.c) + row * beside.cStride + col0 * size;
+                beside.cRows = blockRows;
+              }
+              tiles2x2<Panels::kBytes ? Operands::bytes : Operands::bf16>(
+                  tiles + (rb * blocks + k0 + k) * 2 * kTileBytes,
+                  b + half * 2 * places.column + k * kPanelBlockBytes, places, steps, k0 + k == 0,
+                  block, beside);
+              if (!ends) continue;
+              beside.finished = {block, blockRows, cols, row, col0};
+              beside.finished.isGate = isGate;
+              if (hasGate) beside.finished.gate = gates + i * 1024;
+              panels.finish(beside.finished, half, rb * 32);
+            }
       }
     }
   }

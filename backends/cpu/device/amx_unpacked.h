@@ -35,7 +35,7 @@ class UnpackedParts {
     Part& next = parts_[1 - now_];
     const bool prepared = next.what.panel == what.panel && next.what.k0 == what.k0;
     if (!prepared || next.lines == 0) begin(next, what);
-    while (next.done < next.lines) line(next);
+    while (!inPlace(next) && next.done < next.lines) line(next);
     now_ = 1 - now_;
     return next.at;
   }
@@ -47,7 +47,12 @@ class UnpackedParts {
   }
   void step() {
     Part& next = parts_[1 - now_];
-    for (int64_t i = 0; i < aStep_ && next.done < next.lines; ++i) line(next);
+    const int64_t end = next.done + aStep_ < next.lines ? next.done + aStep_ : next.lines;
+    if (inPlace(next)) {
+      for (; next.done < end; ++next.done) _mm_prefetch(next.at + next.done * 64, _MM_HINT_T1);
+      return;
+    }
+    while (next.done < end) line(next);
   }
 
  protected:
@@ -87,7 +92,6 @@ class UnpackedParts {
     ++part.done;
     const int64_t k = part.what.k0 * Form::kDepth + group * elements;
     const char* q = part.from.q + (halves_ ? k * 32 : k * 64) + column * 64;
-    if (inPlace(part)) return _mm_prefetch(q, _MM_HINT_T1);
     const int64_t rows = elements * kElementBytes / 4, row = group * rows;
     char* to = part.to + row / 16 * kPanelBlockBytes + column * kTileBytes + row % 16 * 64;
     if (k >= part.from.depth) {

@@ -67,11 +67,6 @@ const PanelKernels& panelKernels(KernelIsa isa);
 /// AVX-512.
 void widenPanel(const void* bf16, int64_t blocks, void* f32);
 
-/// c[rows][cols] = activation(gates) * sums, of blocks with `stride` floats between rows, both
-/// rounded to bf16 before. Needs AVX512_BF16.
-void gateSums(const float* gates, const float* sums, int64_t stride, int64_t rows, int64_t cols,
-              Activation activation, uint16_t* c, int64_t ldc);
-
 // One per translation unit of a tier.
 extern const PanelKernels kPanelKernelsAvx2;
 extern const PanelKernels kPanelKernelsAvx512;

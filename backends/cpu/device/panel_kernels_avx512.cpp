@@ -99,8 +99,8 @@ LATHE_ISA_END
 
 LATHE_ISA_BEGIN(LATHE_TARGET_AVX512_BF16)
 
-// VDPBF16PS: one 32-bit lane holds two neighbours along K, as the panel stores them. Of a block tile
-// by tile lines from all of it are read at once: those of whole blocks ahead are fetched.
+// VDPBF16PS: one 32-bit lane holds two neighbours along K, as the panel stores them. Of a block
+// tile by tile lines from all of it are read at once: those of whole blocks ahead are fetched.
 template <int rows, bool tiles>
 void panelDot(const void* a, int64_t aStride, const void* panel, int64_t blocks, int64_t prefetch,
               float* acc) {
@@ -114,8 +114,7 @@ void panelDot(const void* a, int64_t aStride, const void* panel, int64_t blocks,
   for (const char* end = b + blocks * kPanelBlockBytes; b < end; b += kPanelBlockBytes)
     for (int64_t pair = 0; pair < 16; ++pair, x += 4) {
       if (prefetch > 0)
-        for (int c = 0; c < 4; ++c)
-          _mm_prefetch(b + places.at(pair, c) + prefetch, _MM_HINT_T0);
+        for (int c = 0; c < 4; ++c) _mm_prefetch(b + places.at(pair, c) + prefetch, _MM_HINT_T0);
       __m512bh w[4];
       for (int c = 0; c < 4; ++c) w[c] = (__m512bh)_mm512_loadu_si512(b + places.at(pair, c));
       for (int r = 0; r < rows; ++r) {
@@ -132,17 +131,7 @@ void panelDot(const void* a, int64_t aStride, const void* panel, int64_t blocks,
 // What follows the products, where a processor rounds to bf16 itself.
 namespace rounding {
 
-// VCVTNEPS2BF16 takes subnormal numbers for zeros: the rare ones are rounded in integers.
-inline __m256i narrow(__m512 value) {
-  constexpr int kSubnormal = 0x20;
-  if (__builtin_expect(_mm512_fpclass_ps_mask(value, kSubnormal), 0))
-    return lathe::cpu::narrow(value);
-  return (__m256i)_mm512_cvtneps_pbh(value);
-}
-inline void narrowTo(uint16_t* at, __m512 value) {
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(at), narrow(value));
-}
-
+#include "backends/cpu/device/rounding512.inc"
 #include "backends/cpu/device/vec512.inc"
 #include "backends/cpu/device/vec_math.inc"
 #include "backends/cpu/device/activation.inc"
@@ -150,35 +139,11 @@ inline void narrowTo(uint16_t* at, __m512 value) {
 #include "backends/cpu/device/store_activated.inc"
 #include "backends/cpu/device/gate_row.inc"
 
-template <Activation activation>
-void gateSumsAs(const float* gates, const float* sums, int64_t stride, int64_t rows, int64_t cols,
-                uint16_t* c, int64_t ldc) {
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t j = 0; j < cols; j += 16) {
-      const __mmask16 lanes =
-          cols - j >= 16 ? __mmask16(0xffff) : __mmask16((1u << (cols - j)) - 1);
-      const int64_t at = r * stride + j;
-      const __m512 gate = widen(narrow(_mm512_maskz_loadu_ps(lanes, gates + at)));
-      const __m512 sum = widen(narrow(_mm512_maskz_loadu_ps(lanes, sums + at)));
-      const __m512 value = _mm512_mul_ps(activate<activation>({gate}).v, sum);
-      _mm256_mask_storeu_epi16(c + r * ldc + j, lanes, narrow(value));
-    }
-}
-
 }  // namespace rounding
 
 LATHE_ISA_END
 
 }  // namespace
-
-void gateSums(const float* gates, const float* sums, int64_t stride, int64_t rows, int64_t cols,
-              Activation activation, uint16_t* c, int64_t ldc) {
-  using Gate = void (*)(const float*, const float*, int64_t, int64_t, int64_t, uint16_t*, int64_t);
-  static constexpr auto table = []<size_t... I>(std::index_sequence<I...>) {
-    return std::array<Gate, sizeof...(I)>{rounding::gateSumsAs<Activation(I)>...};
-  }(std::make_index_sequence<Keywords<Activation>::names.size()>());
-  table[size_t(activation)](gates, sums, stride, rows, cols, c, ldc);
-}
 
 void widenPanel(const void* bf16, int64_t blocks, void* f32) {
   widenPanelAvx512(static_cast<const char*>(bf16), blocks, static_cast<char*>(f32));
