@@ -315,6 +315,14 @@ TEST(Attention, ThreadsDoNotChangePrefill) {
   }
 }
 
+// The last of a tile's queries sees a tile of keys but for its first key, all others see all of it.
+TEST(Attention, OneRowMissesTheFirstKeyOfATile) {
+  AttentionCase c = makeCase(DType::F32, {1, 1, 1, 300, 300, 16, 16});
+  c.args.causal = true;
+  c.args.window = 159;  // query 287, the last of a tile of 32, sees keys from 129 on
+  checkAll(c);
+}
+
 // A sum of nothing, whatever the policy for rows that are masked.
 TEST(Attention, NoKeysGiveZeros) {
   for (MaskedRow policy : {MaskedRow::zero, MaskedRow::nan, MaskedRow::uniform})
@@ -337,27 +345,40 @@ TEST(Attention, ScratchGrowsWithKeysNotWithTheirProduct) {
   EXPECT_LE(attentionScratchBytes(b.args, 2), 4 * attentionScratchBytes(a.args, 2));
 }
 
-TEST(AttentionPack, KeysAreTransposedOnEveryTier) {
+// What lies in a packed tile at [inner, column] of `columns`, by the definition of its order.
+double packedAt(const AttentionPack& pack, const std::vector<char>& tile, int64_t inner,
+                int64_t column, int64_t depth, int64_t columns) {
+  if (!pack.bf16) return reinterpret_cast<const float*>(tile.data())[inner * columns + column];
+  const int64_t word = pack.tiles ? (column / 16 * (depth / 2) + inner / 2) * 16 + column % 16
+                                  : inner / 2 * columns + column;
+  return bf16ToFloat(reinterpret_cast<const uint16_t*>(tile.data())[word * 2 + inner % 2]);
+}
+
+TEST(AttentionPack, KeysAndValuesOnEveryTier) {
   for (DType dtype : {DType::F32, DType::BF16})
     for (KernelIsa isa : tiers())
       for (int64_t dim : {1, 15, 33, 64, 80, 130})
         for (int64_t count : {1, 15, 16, 17, 100, 128}) {
-          AttentionCase c =
-              makeCase(dtype, {1, 1, 1, 1, kTileKeys, dim + 3, 1});  // 3 elements of stride
-          c.args.headDim = dim;
+          SCOPED_TRACE(label(isa) + " " + std::string(nameOf(dtype)) + " dim " +
+                       std::to_string(dim) + " of " + std::to_string(count));
+          const int64_t stride = dim + 3;
+          AttentionCase c = makeCase(dtype, {1, 1, 1, 1, kTileKeys, stride, stride});
+          c.args.headDim = c.args.valueDim = dim;
           AttentionPack pack(c.args, attentionKernels(dtype == DType::BF16, isa));
-          std::vector<char> tile(pack.keyBytes(), char(0x5a));
-          pack.keys(c.tensor(1), dim + 3, count, tile.data());
-          for (int64_t j = 0; j < roundUp(count, kKeyStep); ++j)
-            for (int64_t d = 0; d < pack.innerDim; ++d) {
-              double got = pack.bf16 ? bf16ToFloat(reinterpret_cast<uint16_t*>(
-                                           tile.data())[(d / 2 * kTileKeys + j) * 2 + d % 2])
-                                     : reinterpret_cast<float*>(tile.data())[d * kTileKeys + j];
-              const bool inside = j < count && d < dim;
-              ASSERT_EQ(got, inside ? c.k[size_t(j * (dim + 3) + d)] : 0.0)
-                  << nameOf(isa.tier) << " " << nameOf(dtype) << " dim " << dim << " of " << count
-                  << " keys: key " << j << " element " << d;
-            }
+          std::vector<char> keys(pack.keyBytes(), char(0x5a)),
+              values(pack.valueBytes(), char(0x5a));
+          pack.keys(c.tensor(1), stride, count, keys.data());
+          pack.values(c.tensor(2), stride, count, values.data());
+          for (int64_t j = 0; j < roundUp(count, kKeyStep); ++j) {
+            for (int64_t d = 0; d < pack.innerDim; ++d)
+              ASSERT_EQ(packedAt(pack, keys, d, j, pack.innerDim, kTileKeys),
+                        j < count && d < dim ? c.k[size_t(j * stride + d)] : 0.0)
+                  << "key " << j << " element " << d;
+            for (int64_t d = 0; d < pack.valueColumns; ++d)
+              ASSERT_EQ(packedAt(pack, values, j, d, kTileKeys, pack.valueColumns),
+                        j < count && d < dim ? c.v[size_t(j * stride + d)] : 0.0)
+                  << "value " << j << " element " << d;
+          }
         }
 }
 

@@ -120,60 +120,90 @@ class Driver : AttentionPlaces {
     std::fill_n(result.states, kTileRows, RowState{-kInf, 0.0f});
   }
 
+  // What the softmax is told of the rows of a tile; of all their tiles of keys only `keys`, `lo`,
+  // `hi` and `bias` differ.
+  struct Rows {
+    int64_t unit, row0;
+    int count;
+    KeyRange seen[kTileRows], seenByAll;
+    ScoreRow score[kTileRows];
+  };
+  void describeRows(int64_t unit, int64_t row0, int count, const AttentionWorker& w,
+                    Rows& rows) const {
+    rows.unit = unit;
+    rows.row0 = row0;
+    rows.count = count;
+    rows.seenByAll = {0, a_.kLen};
+    for (int r = 0; r < count; ++r) {
+      // Those of a query see the same keys.
+      const bool first = r == 0 || (row0 + r) % g_.group == 0;
+      const KeyRange range =
+          first ? visible(unit / a_.kvHeads, (row0 + r) / g_.group) : rows.seen[r - 1];
+      rows.seen[r] = range;
+      rows.seenByAll = {std::max(rows.seenByAll.lo, range.lo),
+                        std::min(rows.seenByAll.hi, range.hi)};
+      ScoreRow& row = rows.score[r];
+      row = {};
+      row.scale = a_.scale;
+      row.softcap = a_.softcap;
+      row.hideInfinite = a_.maskKind == MaskKind::Bool;
+      row.scores = w.scores + r * kTileKeys;
+      if (kernels_.bf16Operands) row.bf16 = reinterpret_cast<uint16_t*>(w.weights) + r * kTileKeys;
+    }
+  }
+
   // Adds one tile of keys to the rows' results; no row sees keys from `end` on.
-  void addTile(int64_t unit, int64_t row0, int count, int64_t tile, int64_t end,
-               const char* packedTile, const AttentionWorker& w, AttentionResult& result) const {
+  void addTile(Rows& rows, int64_t tile, int64_t end, const char* packedTile,
+               const AttentionWorker& w, AttentionResult& result) const {
     const int64_t columns = g_.pack.valueColumns;
     const int64_t keys = roundUp(std::min<int64_t>(end - tile * kTileKeys, kTileKeys), kKeyStep);
     kernels_.product(w.query, g_.pack.innerDim, packedTile, g_.pack.innerDim, kTileKeys, keys,
-                     count, false, w.scores);
-    const void* weights = weigh(unit, row0, count, tile, keys, w, result);
+                     rows.count, false, w.scores);
+    const void* weights = weigh(rows, tile, keys, w, result);
     kernels_.product(weights, kTileKeys, packedTile + alignUp64(g_.pack.keyBytes()), keys, columns,
-                     columns, count, true, result.sums);
+                     columns, rows.count, true, result.sums);
   }
 
   // The tile's scores become weights, in the dtype of the products' operands, and earlier sums
   // shrink accordingly.
-  const void* weigh(int64_t unit, int64_t row0, int count, int64_t tile, int64_t keys,
-                    const AttentionWorker& w, AttentionResult& result) const {
-    const int64_t batch = unit / a_.kvHeads, columns = g_.pack.valueColumns;
-    ScoreRow rows[kTileRows];
-    float shrink[kTileRows];
-    KeyRange range{};  // of a query, and so of its group of rows
-    int64_t lastPlace = 0;
-    for (int r = 0; r < count; ++r) {
-      ScoreRow& row = rows[r];
-      row.scale = a_.scale;
-      row.softcap = a_.softcap;
-      row.hideInfinite = a_.maskKind == MaskKind::Bool;
-      const int64_t query = (row0 + r) / g_.group;
-      if (r == 0 || (row0 + r) % g_.group == 0) range = visible(batch, query);
-      row.scores = w.scores + r * kTileKeys;
+  const void* weigh(Rows& rows, int64_t tile, int64_t keys, const AttentionWorker& w,
+                    AttentionResult& result) const {
+    const int64_t j0 = tile * kTileKeys, columns = g_.pack.valueColumns;
+    const bool whole = rows.seenByAll.lo <= j0 && rows.seenByAll.hi >= j0 + kTileKeys;
+    for (int r = 0; r < rows.count; ++r) {
+      ScoreRow& row = rows.score[r];
       row.keys = int(keys);
-      if (kernels_.bf16Operands) row.bf16 = reinterpret_cast<uint16_t*>(w.weights) + r * kTileKeys;
-      row.lo = int(std::clamp<int64_t>(range.lo - tile * kTileKeys, 0, kTileKeys));
-      row.hi = int(std::clamp<int64_t>(range.hi - tile * kTileKeys, 0, kTileKeys));
-      if (a_.maskKind == MaskKind::None) continue;
-      // Queries and heads may share a row of the mask.
-      const int64_t place = maskPlace(batch, head(unit, row0 + r), query, tile);
-      if (r > 0 && place == lastPlace) {
-        row.bias = rows[r - 1].bias;
-        continue;
-      }
-      lastPlace = place;
-      float* bias = w.bias + r * kTileKeys;
-      if (maskRow(place, tile, bias)) row.bias = bias;
+      row.lo = whole ? 0 : int(std::clamp<int64_t>(rows.seen[r].lo - j0, 0, kTileKeys));
+      row.hi = whole ? kTileKeys : int(std::clamp<int64_t>(rows.seen[r].hi - j0, 0, kTileKeys));
     }
-    kernels_.softmaxRows(rows, count, result.states, shrink);
-    for (int r = 0; r < count; ++r)
+    if (a_.maskKind != MaskKind::None) addMask(rows, tile, w);
+    float shrink[kTileRows];
+    kernels_.softmaxRows(rows.score, rows.count, result.states, shrink);
+    for (int r = 0; r < rows.count; ++r)
       if (shrink[r] != 1.0f) kernels_.scaleRow(result.sums + r * columns, columns, shrink[r]);
     return kernels_.bf16Operands ? static_cast<const void*>(w.weights) : w.scores;
   }
+  void addMask(Rows& rows, int64_t tile, const AttentionWorker& w) const {
+    int64_t lastPlace = 0;
+    for (int r = 0; r < rows.count; ++r) {
+      const int64_t row = rows.row0 + r;
+      // Queries and heads may share a row of the mask.
+      const int64_t place =
+          maskPlace(rows.unit / a_.kvHeads, head(rows.unit, row), row / g_.group, tile);
+      float* bias = w.bias + r * kTileKeys;
+      if (r > 0 && place == lastPlace)
+        rows.score[r].bias = rows.score[r - 1].bias;
+      else
+        rows.score[r].bias = maskRow(place, tile, bias) ? bias : nullptr;
+      lastPlace = place;
+    }
+  }
 
   // The same on keys and values where they lie, of which those outside `seen` are not read.
-  void addTileInPlace(int64_t unit, int count, int64_t tile, KeyRange seen,
-                      const AttentionWorker& w, AttentionResult& result) const {
-    const int64_t j0 = tile * kTileKeys;
+  void addTileInPlace(Rows& rows, int64_t tile, KeyRange seen, const AttentionWorker& w,
+                      AttentionResult& result) const {
+    const int64_t j0 = tile * kTileKeys, unit = rows.unit;
+    const int count = rows.count;
     const int first = int(std::max<int64_t>(0, seen.lo - j0));
     const int end = int(std::min<int64_t>(kTileKeys, seen.hi - j0));
     const bool bf16 = a_.dtype == DType::BF16;
@@ -182,8 +212,7 @@ class Driver : AttentionPlaces {
       kernels_.scoresInPlace(w.query, a_.headDim, key(unit, j0 + at), a_.kStrides.token, bf16, keys,
                              count, w.scores + at);
     }
-    const char* weights =
-        static_cast<const char*>(weigh(unit, 0, count, tile, kTileKeys, w, result));
+    const char* weights = static_cast<const char*>(weigh(rows, tile, kTileKeys, w, result));
     for (int at = 0, keys = 0; at < end; at += keys) {
       keys = int(together(j0 + at, end - at));
       if (at + keys <= first) continue;
@@ -238,9 +267,11 @@ class Driver : AttentionPlaces {
     const int64_t row0 = index * kTileRows;
     const int count = int(std::min<int64_t>(kTileRows, g_.rows - row0));
     beginRows(unit, row0, count, w, result);
+    Rows rows;
+    describeRows(unit, row0, count, w, rows);
     const KeyRange keys = visibleToRows(unit / a_.kvHeads, row0, row0 + count);
     for (int64_t t = keys.lo / kTileKeys; t < ceilDiv(keys.hi, kTileKeys); ++t)
-      addTile(unit, row0, count, t, keys.hi, packed(unit, t), w, result);
+      addTile(rows, t, keys.hi, packed(unit, t), w, result);
     for (int r = 0; r < count; ++r)
       finishRow(unit, row0 + r, result.sums + r * g_.pack.valueColumns, result.states[r]);
   }
@@ -273,17 +304,19 @@ class Driver : AttentionPlaces {
     } else {
       beginRows(unit, 0, count, w, result);
     }
+    Rows rows;
+    describeRows(unit, 0, count, w, rows);
     const KeyRange keys = visibleToRows(unit / a_.kvHeads, 0, g_.rows);
     const int64_t first = keys.lo / kTileKeys;
     const int64_t tiles = std::max<int64_t>(0, ceilDiv(keys.hi, kTileKeys) - first);
     for (int64_t t = first + tiles * part / g_.parts; t < first + tiles * (part + 1) / g_.parts;
          ++t) {
       if (g_.inPlace) {
-        addTileInPlace(unit, count, t, keys, w, result);
+        addTileInPlace(rows, t, keys, w, result);
         continue;
       }
       packTile(unit, t, keys.hi, w.stage, w.tile);
-      addTile(unit, 0, count, t, keys.hi, w.tile, w, result);
+      addTile(rows, t, keys.hi, w.tile, w, result);
     }
     if (g_.parts > 1) return;
     for (int r = 0; r < count; ++r)

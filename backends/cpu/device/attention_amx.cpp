@@ -6,17 +6,28 @@
 namespace lathe::cpu {
 namespace {
 
+constexpr int64_t kTile = 1024;
+constexpr int64_t kAhead = 32 * 1024;  // what the tile of keys after this one has at the same place
+
 LATHE_ISA_BEGIN(LATHE_TARGET_AMX)
 
-// 2 x 2 tiles per block of 32 columns, or one tile row where there are at most 16 rows.
+// A tile of keys or values, and that of the next keys on its way to L2.
+template <int tile>
+inline void loadPacked(const char* at) {
+  tileStream<tile>(at, 64);
+  for (int64_t i = 0; i < kTile; i += 64) _mm_prefetch(at + kAhead + i, _MM_HINT_T1);
+}
+
+// 2 x 2 tiles per block of 32 columns, or one tile row where there are at most 16 rows. Keys and
+// values come from L2, for these rows once.
 void product(const void* a, int64_t lda, const void* b, int64_t inner, int64_t columns,
              int64_t used, int rows, bool accumulate, float* c) {
   const char* left = static_cast<const char*>(a);
-  const int64_t aStride = lda * 2, bStride = columns * 4, cStride = columns * 4;
+  const int64_t aStride = lda * 2, cStride = columns * 4, column = lda / 32 * kTile;
   const char* lower = left + 16 * aStride;
   float* cLower = c + 16 * columns;
   for (int64_t j = 0; j < used; j += 32) {
-    const char* right = static_cast<const char*>(b) + j * 4;
+    const char* right = static_cast<const char*>(b) + j / 16 * column;
     if (accumulate) {
       tileLoad<0>(c + j, cStride);
       tileLoad<1>(c + j + 16, cStride);
@@ -27,9 +38,9 @@ void product(const void* a, int64_t lda, const void* b, int64_t inner, int64_t c
     if (rows <= 16) {
       for (int64_t k = 0; k < inner; k += 32) {
         tileLoad<4>(left + k * 2, aStride);
-        tileLoad<6>(right + k / 2 * bStride, bStride);
+        loadPacked<6>(right + k / 32 * kTile);
         tileDotBf16<0, 4, 6>();
-        tileLoad<7>(right + k / 2 * bStride + 64, bStride);
+        loadPacked<7>(right + column + k / 32 * kTile);
         tileDotBf16<1, 4, 7>();
       }
       tileStore<0>(c + j, cStride);
@@ -45,9 +56,9 @@ void product(const void* a, int64_t lda, const void* b, int64_t inner, int64_t c
     }
     for (int64_t k = 0; k < inner; k += 32) {
       tileLoad<4>(left + k * 2, aStride);
-      tileLoad<6>(right + k / 2 * bStride, bStride);
+      loadPacked<6>(right + k / 32 * kTile);
       tileDotBf16<0, 4, 6>();
-      tileLoad<7>(right + k / 2 * bStride + 64, bStride);
+      loadPacked<7>(right + column + k / 32 * kTile);
       tileDotBf16<1, 4, 7>();
       tileLoad<5>(lower + k * 2, aStride);
       tileDotBf16<2, 5, 6>();

@@ -25,6 +25,9 @@ namespace dot {
 inline void narrowTo(uint16_t* at, __m512 value) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(at), (__m256i)_mm512_cvtneps_pbh(value));
 }
+inline void narrowPairTo(uint16_t* at, __m512 low, __m512 high) {
+  _mm512_storeu_si512(at, (__m512i)_mm512_cvtne2ps_pbh(high, low));
+}
 #include "backends/cpu/device/vec512.inc"
 #include "backends/cpu/device/vec_math.inc"
 #include "backends/cpu/device/attention_simd.inc"

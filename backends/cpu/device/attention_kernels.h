@@ -34,11 +34,12 @@ struct AttentionKernels {
   /// Operands of the products are bf16 with neighbours along the inner dim in pairs
   /// [inner / 2][columns][2]; otherwise f32 [inner][columns].
   bool bf16Operands;
-  /// Tasks run between amxBegin and amxEnd.
+  /// Tasks run between amxBegin and amxEnd, and pairs lie in the order of tiles: of each 16 columns
+  /// all pairs, [columns / 16][lda / 2][16][2].
   bool tiles;
   /// c[rows][columns] (+)= a[rows][inner] x b, the first `used` columns of it. rows <= kTileRows
   /// (buffers hold all kTileRows), columns and used multiples of 32, inner a multiple of 32 if
-  /// bf16; ldb and ldc are `columns`.
+  /// bf16; ldb and ldc are `columns`, lda is what b has of the inner dim.
   void (*product)(const void* a, int64_t lda, const void* b, int64_t inner, int64_t columns,
                   int64_t used, int rows, bool accumulate, float* c);
   /// One step of online softmax for `count` rows; shrink[r] is the factor by which earlier sums of

@@ -22,6 +22,7 @@ void widen(const char* from, DType dtype, int64_t count, float* to) {
 AttentionPack::AttentionPack(const AttentionArgs& args, const AttentionKernels& kernels)
     : dtype(args.dtype),
       bf16(kernels.bf16Operands),
+      tiles(kernels.tiles),
       transpose(wordTranspose(kernels.tier)),
       headDim(args.headDim),
       valueDim(args.valueDim),
@@ -41,6 +42,8 @@ void AttentionPack::query(const void* from, int row, void* tile) const {
 void AttentionPack::keys(const void* from, int64_t stride, int64_t count, void* tile) const {
   const char* keys = static_cast<const char*>(from);
   uint32_t* to = static_cast<uint32_t*>(tile);
+  stride *= int64_t(sizeOf(dtype));
+  if (tiles) return keysInTiles(keys, stride, count, to);
   const int64_t elementsPerWord = bf16 ? 2 : 1, words = headDim / elementsPerWord;
   std::memset(to + words * kTileKeys, 0,
               size_t(innerDim / elementsPerWord - words) * kTileKeys * sizeof(uint32_t));
@@ -48,7 +51,6 @@ void AttentionPack::keys(const void* from, int64_t stride, int64_t count, void* 
   const int64_t end = roundUp(count, kKeyStep);
   for (int64_t w = 0; w < words; ++w)
     std::fill(to + w * kTileKeys + count, to + w * kTileKeys + end, 0u);
-  stride *= int64_t(sizeOf(dtype));
   if (!bf16 && dtype == DType::BF16) {
     // Keys are widened in pieces that stay in the innermost cache.
     constexpr int64_t pieceKeys = 16, pieceDim = 64;
@@ -72,7 +74,44 @@ void AttentionPack::keys(const void* from, int64_t stride, int64_t count, void* 
   }
 }
 
+// Of 16 keys all pairs, then those of the next 16; `stride` in bytes.
+void AttentionPack::keysInTiles(const char* from, int64_t stride, int64_t count,
+                                uint32_t* tile) const {
+  const int64_t words = headDim / 2, depth = innerDim / 2, end = roundUp(count, kKeyStep);
+  for (int64_t j = 0; j < end; j += 16, from += 16 * stride, tile += depth * 16) {
+    const int64_t some = std::clamp<int64_t>(count - j, 0, 16), whole = some == 16 ? words : 0;
+    std::memset(tile + whole * 16, 0, size_t(depth - whole) * 64);
+    if (some > 0) transpose(from, stride, some, words, tile, 16);
+    if (headDim % 2 == 0) continue;
+    for (int64_t i = 0; i < some; ++i) {
+      uint16_t last;
+      std::memcpy(&last, from + i * stride + (headDim - 1) * 2, 2);
+      tile[words * 16 + i] = last;
+    }
+  }
+}
+
+// Of 16 columns the pairs of all keys, then those of the next 16.
+void AttentionPack::valuesInTiles(const uint16_t* from, int64_t stride, int64_t count,
+                                  uint32_t* tile) const {
+  const int64_t pairs = (count + 1) / 2, end = roundUp(count, kKeyStep) / 2;
+  constexpr uint16_t none[16] = {};
+  for (int64_t d0 = 0; d0 < valueColumns; d0 += 16, tile += kTileKeys / 2 * 16) {
+    const int64_t some = std::clamp<int64_t>(valueDim - d0, 0, 16);
+    if (some < 16) std::memset(tile, 0, size_t(end) * 64);
+    for (int64_t pair = 0; pair < pairs; ++pair) {
+      const uint16_t* even = from + 2 * pair * stride + d0;
+      const uint16_t* odd = 2 * pair + 1 < count ? even + stride : none;
+      for (int64_t d = 0; d < some; ++d) tile[pair * 16 + d] = uint32_t(odd[d]) << 16 | even[d];
+    }
+    std::memset(tile + pairs * 16, 0, size_t(end - pairs) * 64);
+  }
+}
+
 void AttentionPack::values(const void* from, int64_t stride, int64_t count, void* tile) const {
+  if (tiles)
+    return valuesInTiles(static_cast<const uint16_t*>(from), stride, count,
+                         static_cast<uint32_t*>(tile));
   const size_t rowBytes = size_t(valueColumns) * elementBytes();
   const int64_t first = valueColumns > valueDim ? 0 : bf16 ? roundUp(count, 2) : count;
   const int64_t end = std::max(first, roundUp(count, kKeyStep));

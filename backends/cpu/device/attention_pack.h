@@ -11,6 +11,7 @@ namespace lathe::cpu {
 struct AttentionPack {
   DType dtype = DType::F32;
   bool bf16 = false;                  ///< operands in bf16 pairs, else f32
+  bool tiles = false;                 ///< pairs in the order of tiles (AttentionKernels)
   WordTranspose transpose = nullptr;  ///< of the tier
   int64_t headDim = 0, valueDim = 0;
   int64_t innerDim = 0;      ///< headDim, padded to 32 with bf16 operands
@@ -30,6 +31,10 @@ struct AttentionPack {
   /// `count` values, `stride` elements apart; the other rows up to a multiple of kKeyStep become
   /// zeros.
   void values(const void* from, int64_t stride, int64_t count, void* tile) const;
+
+ private:
+  void keysInTiles(const char* from, int64_t stride, int64_t count, uint32_t* tile) const;
+  void valuesInTiles(const uint16_t* from, int64_t stride, int64_t count, uint32_t* tile) const;
 };
 
 }  // namespace lathe::cpu
