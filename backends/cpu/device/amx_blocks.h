@@ -44,7 +44,7 @@ inline void tileDot() {
 
 // sums[32][32] (+)= 2 row tiles of A x 2 column tiles of a panel over `blocks` K blocks. Each of
 // them is a step of `beside`; the sums are written after the last one. Those of bytes are i32.
-// All operands lie in L2, and a tile of them meets two others alone: L1 would only copy them.
+// Weights come from L2 and meet these rows alone: L1 would only copy them.
 template <Operands operands, class Beside>
 inline void tiles2x2(const char* a, const char* b, PairPlaces at, int64_t blocks, bool first,
                      float* sums, Beside& beside) {
