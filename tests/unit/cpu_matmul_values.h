@@ -14,10 +14,11 @@
 
 namespace lathe::cpu {
 
-/// 64-byte aligned scratch with guard bytes behind it.
+/// 64-byte aligned scratch with guard bytes behind it. It holds NaN of every float, as what another
+/// kernel has left may: times a zero of the padding they would reach a result.
 class Buffer {
  public:
-  explicit Buffer(size_t bytes) : bytes_(bytes), data_(bytes + 128, char(0x5a)) {}
+  explicit Buffer(size_t bytes) : bytes_(bytes), data_(bytes + 128, kFill) {}
   Scratch scratch() { return {start(), bytes_}; }
   char* start() {
     auto at = reinterpret_cast<uintptr_t>(data_.data());
@@ -25,11 +26,12 @@ class Buffer {
   }
   bool guardsHold() {
     for (char* p = start() + bytes_; p < data_.data() + data_.size(); ++p)
-      if (*p != 0x5a) return false;
+      if (*p != kFill) return false;
     return true;
   }
 
  private:
+  static constexpr char kFill = char(0xff);
   size_t bytes_;
   std::vector<char> data_;
 };
