@@ -8,6 +8,7 @@
 #include "lathe/lathe.h"
 #include "tests/conformance/cases_build.h"
 #include "tests/conformance/tolerance.h"
+#include "tests/unit/cpu_matmul_values.h"
 
 namespace lathe::conformance {
 namespace {
@@ -276,6 +277,36 @@ TEST(CpuKernels, AnOperandWhoseViewIsReadLaterIsNotOverwritten) {
       for (int k = 0; k < 4; ++k) want += product[i / 6 * 4 + k] * std::exp(product[k * 6 + i % 6]);
       EXPECT_NEAR(y.at(i), want, 1e-5) << backend << " " << i;
     }
+  }
+}
+
+// Elements are made several at a time, and the last ones are fewer.
+TEST(CpuKernels, NothingIsTouchedBehindTheLastElement) {
+  struct Case {
+    const char* kind;
+    DType from, to;
+    int64_t operands, results;  // elements
+    size_t read, written;       // bytes
+  };
+  const Case cases[] = {{"random_bits", DType::I64, DType::I32, 1, 5, 8, 20},
+                        {"random_bits", DType::I64, DType::I32, 1, 7, 8, 28},
+                        {"cast", DType::I8, DType::I4, 5, 5, 5, 3},
+                        {"cast", DType::I4, DType::I8, 5, 5, 3, 5}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(std::string(c.kind) + " of " + std::string(nameOf(c.from)));
+    auto program = std::make_shared<Program>();
+    program->backend = "cpu";
+    EntryPoint entry;
+    for (DType dtype : {c.from, c.to}) entry.slots.push_back({.dtype = dtype});
+    const auto device = openDevice(program, {.threads = 1});
+    const auto kernel = device->makeKernel(*program, entry, {c.kind, "", "{}", {0}, {1}, ""});
+    const SymbolValues symbols;
+    kernel->bind({{{c.operands}, {c.results}}, &symbols});
+    cpu::EndOfPages from(c.read), to(c.written);
+    std::fill_n(from.start(), c.read, char(3));
+    void* pointers[] = {from.start(), to.start()};
+    kernel->run(pointers, nullptr);
+    if (c.to == DType::I4) EXPECT_EQ(to.start()[2], 3) << "the last half has no neighbour";
   }
 }
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/device/attention.h"
 
+#include <cstring>
+
 #include "backends/cpu/device/attention_pack.h"
 #include "lathe/runtime/error.h"
 #include "tests/unit/cpu_attention_case.h"
+#include "tests/unit/cpu_matmul_values.h"
 
 namespace lathe::cpu {
 namespace {
@@ -152,6 +155,19 @@ TEST(Attention, MasksOfOneElementPerQuery) {
         c.args.maskStrides = {queries, 0, 1, 0};
         checkAll(c);
       }
+}
+
+// Elements of a mask that belong to others lie between those of its rows.
+TEST(Attention, MasksOfEverySecondElement) {
+  for (MaskKind kind : {MaskKind::Bool, MaskKind::AdditiveF32})
+    for (int64_t queries : {1, 40}) {
+      AttentionCase c = makeCase(DType::F32, {1, 2, 1, queries, 140, 32, 32});
+      std::vector<double> mask(280, 0.0);
+      for (size_t j : {99u, 120u, 135u}) mask[2 * j] = -kInf;
+      addMask(c, kind, mask, 1, 1, 1);
+      c.args.maskStrides = {0, 0, 0, 2};
+      checkAll(c);
+    }
 }
 
 TEST(Attention, RowsOfAMaskThatHideNothingBesideOthers) {
@@ -390,6 +406,51 @@ TEST(Attention, DecodeOfEveryTailOfATile) {
         c.args.causal = true;
         c.args.causalOffset = k - 2;
         checkAll(c);
+      }
+}
+
+// Keys, values and a mask that end at the end of a page, for every way of reading them: few rows
+// where they lie, as many as a row of tiles holds and one more, and two tiles of rows.
+TEST(Attention, NothingIsReadBehindTheLastKey) {
+  for (DType dtype : {DType::F32, DType::BF16})
+    for (KernelIsa isa : tiers())
+      for (int64_t rows : {1, 3, 17, 40})
+        for (int64_t keys : {1, 17, 141})
+          for (int64_t valueDim : {64, 40}) {
+            AttentionCase c = makeCase(dtype, {1, rows, 1, 1, keys, 64, valueDim});
+            // A row of the mask, or one element for all keys.
+            std::vector<double> mask(valueDim == 64 ? size_t(keys) : 1, 0.0);
+            addMask(c, rows == 3 ? MaskKind::AdditiveF32 : MaskKind::Bool, mask, 1, 1, 1);
+            if (valueDim != 64) c.args.maskStrides[3] = 0;
+            point(c);
+            const size_t size = sizeOf(dtype), ofMask = rows == 3 ? 4 : 1;
+            EndOfPages k(c.k.size() * size), v(c.v.size() * size), m(mask.size() * ofMask);
+            std::memcpy(k.start(), c.args.k, c.k.size() * size);
+            std::memcpy(v.start(), c.args.v, c.v.size() * size);
+            std::memcpy(m.start(), c.args.mask, mask.size() * ofMask);
+            c.args.k = k.start();
+            c.args.v = v.start();
+            c.args.mask = m.start();
+            runPointed(c, isa);
+            expectOutput(c, isa);
+          }
+}
+
+// The largest score is that of the smallest product then, by which weights would overflow.
+TEST(Attention, ANegativeScaleIsThatOfQueriesTurnedRound) {
+  for (DType dtype : {DType::F32, DType::BF16})
+    for (KernelIsa isa : tiers())
+      for (int64_t queries : {1, 40}) {
+        AttentionCase c = makeCase(dtype, {1, 2, 1, queries, 140, 64, 32});
+        c.args.scale = -8;
+        AttentionCase turned = c;
+        turned.args.scale = 8;
+        for (double& x : turned.q) x = -x;
+        turned.store(0, turned.q);
+        runCase(c, isa);
+        runCase(turned, isa);
+        for (int64_t i = 0; i < 2 * queries * 32; ++i)
+          ASSERT_NEAR(c.output(i), turned.output(i), 0.02) << label(isa) << " " << i;
       }
 }
 
