@@ -2,6 +2,8 @@
 // A step that chooses its token and goes on: its kernels, what it keeps in place, that many steps
 // without the host write what the host would write, what of them is recorded, and which keys
 // attention reads early.
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "lathe/frontend/compile.h"
@@ -147,6 +149,18 @@ TEST(Ramps, OfMoreThanOnePositionAreAdded) {
       EXPECT_EQ(got.at("z").at(i), 7 * i + i / tokens) << tokens << ", " << i;
     }
   }
+}
+
+// A negative zero and the ramp's zero add up to a positive one.
+TEST(Ramps, OfOneFloatAreAdded) {
+  Graph g;
+  const Tensor x = g.input("x", DType::F32, {3, 1});
+  g.output("y", x + iota(x, {3, 1}, 1, DType::F32));
+  HostProgram host(std::make_shared<const Program>(compile(g, {.backend = "cuda"})), "fast");
+  Array values(DType::F32, {3, 1});
+  for (int64_t i = 0; i < 3; ++i) values.set(i, -0.0);
+  const Array y = host.session().run("forward", {{"x", values}}).at("y");
+  for (int64_t i = 0; i < 3; ++i) EXPECT_FALSE(std::signbit(y.at(i))) << i;
 }
 
 TEST(OldKeys, OfAStateThatTheRunAppendsToAreReadEarly) {

@@ -68,10 +68,12 @@ class KernelSetRun {
       memory.forget(places[i], buffers[i].bytes.size());
     }
     auto value = [&](const DimExpr& e) { return e.evaluate(symbols).value(); };
-    std::vector<void*> scratch{
-        memory.allocate(size_t(value(variant->scratchBytes)) + 256, "scratch")};
-    for (const DimExpr& bytes : variant->temporaries)
-      scratch.push_back(memory.allocate(size_t(value(bytes)) + 256, "temporary"));
+    // As many bytes as were asked for: what lies behind them is a program's next buffer.
+    auto room = [&](const DimExpr& bytes, const char* name) {
+      return memory.allocate(std::max<size_t>(size_t(value(bytes)), 1), name);
+    };
+    std::vector<void*> scratch{room(variant->scratchBytes, "scratch")};
+    for (const DimExpr& bytes : variant->temporaries) scratch.push_back(room(bytes, "temporary"));
     auto* status = static_cast<int64_t*>(memory.allocate(8, "status"));
     *status = 0;
     memory.forget(status, 8);

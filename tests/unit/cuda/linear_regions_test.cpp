@@ -91,6 +91,28 @@ TEST(NormedLayers, ANormWithOtherReadersIsComputedForThem) {
   }
 }
 
+// Up to some number of rows the norm is the layer's kernel's, and from the next one on its own.
+TEST(NormedLayers, EveryNumberOfRowsHasAKernel) {
+  Graph g;
+  const Dim rows = g.dim("rows", 1, 200);
+  Tensor x = g.input("x", DType::F32, {rows, 16});
+  Tensor norm =
+      fused::rmsNorm(x, g.weight("gain", DType::F32, {16}), 1e-5, GainRounding::after_gain);
+  g.output("y", matmul(norm, transpose(g.weight("w", DType::F32, {8, 16}), {1, 0})));
+  Session cuda(compile(g, {.backend = "cuda"}), {.device = "host"});
+  Session reference(compile(g, {.backend = "reference"}));
+  cuda.bindRandomWeights(3);
+  reference.bindRandomWeights(3);
+  for (int64_t count : {16, 17, 64, 65, 128, 129}) {
+    Array a(DType::F32, {count, 16});
+    for (int64_t i = 0; i < a.size(); ++i) a.set(i, double(i % 13) / 7 - 0.9);
+    const Array got = cuda.run("forward", {{"x", a}}).at("y"),
+                want = reference.run("forward", {{"x", a}}).at("y");
+    for (int64_t i = 0; i < want.size(); ++i)
+      ASSERT_NEAR(got.at(i), want.at(i), 1e-5) << count << " rows, " << i;
+  }
+}
+
 // Layers of the same operands' types that differ in what they give: rounded, in f32, or both.
 TEST(LayersOfOneShape, GiveWhatEachIsToGive) {
   Graph g;

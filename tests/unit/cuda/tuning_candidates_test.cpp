@@ -55,6 +55,50 @@ TEST(TuningCandidates, ALibraryIsAskedAboutMoreThan128Rows) {
   }
 }
 
+// Whatever is chosen of them, its template takes the product: streams read rows of weights that are
+// few and dense, for few rows; partial sums have room that is known when compiling.
+TEST(TuningCandidates, EveryOneTakesItsProduct) {
+  struct Form {
+    const char* name;
+    std::function<void(MatmulKernel&)> change;
+  };
+  const Form forms[] = {{"plain", [](auto&) {}},
+                        {"turned", [](auto& p) { p.transposedB = true; }},
+                        {"a batch",
+                         [](auto& p) {
+                           p.batch = {DimExpr(3)};
+                           p.aStrides = p.bStrides = {DimExpr(8)};
+                         }},
+                        {"columns of any number", [](auto& p) { p.n = DimExpr::symbol("n"); }},
+                        {"pairs", [](auto& p) { p.hooks.pairs = true; }}};
+  for (DType dtype : {DType::BF16, DType::F32})
+    for (const Form& form : forms)
+      for (int64_t k : {1024, 1028, 1023})
+        for (int64_t rows : {1, 16, 17, 32, 512, 513, 4096}) {
+          const LinearCase c{dtype, 256, k};
+          MatmulKernel kernel = c.kernel();
+          form.change(kernel);
+          const bool streams = kernel.batch.empty() && !kernel.transposedB && kernel.n.asConstant();
+          for (const MatmulChoice& choice :
+               matmulCandidates(kernel, {rows, c.n, k, kernel.batch.empty() ? 1 : 3})) {
+            SCOPED_TRACE(textOf(choice) + " for " + form.name + ", " + std::to_string(rows) +
+                         " rows of " + std::to_string(k));
+            if (choice.method == MatmulMethod::Simt) EXPECT_FALSE(kernel.hooks.pairs);
+            if (choice.method == MatmulMethod::Gemm && choice.splits > 1) {
+              EXPECT_TRUE(kernel.batch.empty() && kernel.n.asConstant());
+              EXPECT_LE(rows, 512);
+            }
+            if (choice.method != MatmulMethod::GemvDot && choice.method != MatmulMethod::GemvMma)
+              continue;
+            EXPECT_TRUE(streams);
+            EXPECT_LE(rows, 16);
+            if (kernel.hooks.pairs) EXPECT_EQ(choice.columns % 2, 0);
+            if (choice.method == MatmulMethod::GemvMma)
+              EXPECT_TRUE(dtype == DType::BF16 && k % 8 == 0);
+          }
+        }
+}
+
 // What is measured of one attention is no answer for another.
 TEST(TuningQuestions, EveryFactOfAnAttentionIsPartOfItsProblem) {
   using Change = std::function<void(AttentionKernel&, AttentionSizes&)>;
