@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "backends/cuda/lowering/kernel/kernel_sequence.h"
+
 namespace lathe::cuda {
 namespace {
 
@@ -69,6 +71,47 @@ TEST(VariantPruning, WhatAlwaysHoldsIsTheLast) {
   set.variants[0].when = {};
   pruneVariants(set, {{"n", 1, 64, 1}});
   EXPECT_EQ(namesOf(set), std::vector<std::string>{"few"});
+}
+
+// Where the operands of a step's launch are in the whole call, also those that a library takes in
+// its kernel's place.
+TEST(KernelSequence, OperandsOfALibraryAreThoseOfTheCall) {
+  auto buffer = [](int i) { return Argument{Argument::Kind::Buffer, i, 0}; };
+  auto scratch = [](int i) { return Argument{Argument::Kind::Scratch, i, 0}; };
+  SequenceStep product, attention;
+  product.kernels.variants = {variant("product", {})};
+  Launch& multiplies = product.kernels.variants[0].launches[0];
+  multiplies.matmul =
+      PlainMatmul{DType::BF16, 1, 1, 1, buffer(0), buffer(1), buffer(2), buffer(3), buffer(4)};
+  multiplies.unlessSame = {0, 2};
+  product.buffers = {buffer(7), buffer(6), scratch(1), buffer(5), buffer(4)};
+  attention.kernels.variants = {variant("attention", {})};
+  Launch& attends = attention.kernels.variants[0].launches[0];
+  attends.attention.emplace();
+  PlainAttention& a = *attends.attention;
+  a.q.buffer = buffer(0), a.k.buffer = buffer(1), a.v.buffer = buffer(2), a.y.buffer = buffer(4);
+  a.lengths = scratch(0);
+  attends.unlessSame = {1, 4};
+  attention.buffers = {scratch(1), buffer(9), buffer(8), buffer(3), buffer(2)};
+  const KernelSet all = sequenceOf({product, attention}, {DimExpr(64)});
+  ASSERT_EQ(all.variants.size(), 1u);
+  const Launch &first = all.variants[0].launches.at(0), &second = all.variants[0].launches.at(1);
+  using Place = std::pair<Argument::Kind, int>;
+  auto at = [](const Argument& argument) { return Place{argument.kind, argument.index}; };
+  const auto kBuffer = Argument::Kind::Buffer, kScratch = Argument::Kind::Scratch;
+  EXPECT_EQ(at(first.matmul->x), Place(kBuffer, 7));
+  EXPECT_EQ(at(first.matmul->weight), Place(kBuffer, 6));
+  EXPECT_EQ(at(first.matmul->result), Place(kScratch, 1));
+  EXPECT_EQ(at(*first.matmul->bias), Place(kBuffer, 5));
+  EXPECT_EQ(at(*first.matmul->residual), Place(kBuffer, 4));
+  EXPECT_EQ(first.unlessSame[0], -1) << "a temporary is no buffer of the call";
+  EXPECT_EQ(at(second.attention->q.buffer), Place(kScratch, 1));
+  EXPECT_EQ(at(second.attention->k.buffer), Place(kBuffer, 9));
+  EXPECT_EQ(at(second.attention->v.buffer), Place(kBuffer, 8));
+  EXPECT_EQ(at(second.attention->y.buffer), Place(kBuffer, 2));
+  EXPECT_EQ(at(*second.attention->lengths), Place(kScratch, 3))
+      << "behind what steps hand on and the first one's own";
+  EXPECT_EQ(second.unlessSame, (std::array<int, 2>{9, 2}));
 }
 
 }  // namespace

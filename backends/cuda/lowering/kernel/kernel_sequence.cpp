@@ -22,6 +22,10 @@ Launch inCall(Launch launch, const SequenceStep& step, int scratch) {
     if (launch.matmul->bias) place(*launch.matmul->bias);
     if (launch.matmul->residual) place(*launch.matmul->residual);
   }
+  if (PlainAttention* a = launch.attention ? &*launch.attention : nullptr) {
+    for (PlainAttention::View* view : {&a->q, &a->k, &a->v, &a->y}) place(view->buffer);
+    if (a->lengths) place(*a->lengths);
+  }
   if (launch.unlessSame[0] >= 0) {
     const Argument &a = step.buffers.at(size_t(launch.unlessSame[0])),
                    &b = step.buffers.at(size_t(launch.unlessSame[1]));
