@@ -331,6 +331,30 @@ TEST(Linear, NanStaysInItsRow) {
       }
 }
 
+// Rounding to bf16 adds to the lower half, which would carry out of a NaN of nothing but ones.
+TEST(Linear, ANanOfAllBitsIsRoundedToOne) {
+  for (KernelIsa isa : tiers())
+    for (uint32_t bits : {0x7fffffffu, 0xffffffffu}) {
+      ThreadPool pool(1);
+      LinearSpec spec;
+      spec.weights = {DType::BF16, 32, 20};
+      spec.outDType = DType::BF16;
+      spec.hasBias = true;
+      const Values a = integerValues(DType::BF16, 2 * 32, 5),
+                   w = integerValues(DType::BF16, 640, 6);
+      std::vector<float> bias(20, 0.0f);
+      std::memcpy(&bias[3], &bits, 4);
+      Buffer packed(spec.weights.bytes()), scratch(prepareLinear(spec, 1, isa));
+      packWeights(spec.weights, w.data(), DType::BF16, true, packed.start(), pool);
+      std::vector<uint16_t> c(40);
+      LinearArgs args{2, a.data(), packed.start(), c.data()};
+      args.bias = bias.data();
+      linear(spec, args, pool, scratch.scratch(), isa);
+      for (size_t i = 0; i < c.size(); ++i)
+        ASSERT_EQ(std::isnan(bf16ToFloat(c[i])), i % 20 == 3) << label(isa) << " " << i;
+    }
+}
+
 TEST(Linear, SameThreadsSameBits) {
   ThreadPool pool(2);
   const int64_t m = 70, k = 200, n = 300;

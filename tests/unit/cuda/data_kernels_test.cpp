@@ -367,5 +367,12 @@ TEST(RandomBits, AnyCountIsABeginningOfTheSameSequence) {
   EXPECT_NE(longest[0], longest[4]);
 }
 
+// Entries of a row that shared memory does not hold lie in scratch memory, those of each block.
+TEST(TopK, EveryBlockHasRoomForItsEntries) {
+  const KernelSet set = topKKernels({"largest", DType::F32, 1 << 20, 10000, 5000});
+  const Variant& v = set.variants.at(0);
+  EXPECT_EQ(v.scratchBytes, DimExpr(v.launches.at(0).grid[0].most * 8192 * 16));
+}
+
 }  // namespace
 }  // namespace lathe::cuda

@@ -170,7 +170,15 @@ TEST(OldKeys, OfAStateThatTheRunAppendsToAreReadEarly) {
 }
 
 // Attention over a cache, with one thing that makes its rows another's to write.
-enum class Miss { None, OtherPositions, NoState, ReadTwice, NotReturned, ComputedPositions };
+enum class Miss {
+  None,
+  OtherPositions,
+  NoState,
+  ReadTwice,
+  NotReturned,
+  WrittenTwice,
+  ComputedPositions
+};
 bool isEarly(Miss miss) {
   Graph g;
   for (const char* name : {"k", "v"}) g.state(name, DType::BF16, {1, 2, 64, 64});
@@ -183,7 +191,10 @@ bool isEarly(Miss miss) {
                               ? g.input(name + std::string("_in"), DType::BF16, {1, 2, 64, 64})
                               : g.readState(name);
     const Tensor after = update(before, row, miss == Miss::OtherPositions ? other : at, 2);
-    if (miss != Miss::NoState && miss != Miss::NotReturned) g.writeState(name, after);
+    if (miss == Miss::WrittenTwice)
+      g.writeState(name, update(after, row, other, 2));
+    else if (miss != Miss::NoState && miss != Miss::NotReturned)
+      g.writeState(name, after);
     if (miss == Miss::NotReturned) g.writeState(name, g.readState(name));
     if (miss == Miss::ReadTwice) g.output(name + std::string("_old"), before + before);
     return after;
@@ -199,6 +210,7 @@ TEST(OldKeys, OfWhatAnotherKernelMayWriteAreNot) {
   EXPECT_FALSE(isEarly(Miss::NoState));
   EXPECT_FALSE(isEarly(Miss::ReadTwice));
   EXPECT_FALSE(isEarly(Miss::NotReturned));
+  EXPECT_FALSE(isEarly(Miss::WrittenTwice));
   EXPECT_FALSE(isEarly(Miss::ComputedPositions));
 }
 

@@ -176,6 +176,8 @@ TEST(LibraryAttention, OnlyWhatItKnowsIsOffered) {
   EXPECT_TRUE(plainAttentionOf(kernel()));
   EXPECT_TRUE(plainAttentionOf(kernel(Causal::none)));
   EXPECT_FALSE(plainAttentionOf(kernel(Causal::bottom_right)));
+  EXPECT_EQ(plainAttentionOf(kernel(Causal::none))->y.buffer.index, 3);
+  EXPECT_EQ(plainAttentionOf(kernel())->y.buffer.index, 4) << "behind the positions";
   auto declines = [](auto change) {
     AttentionKernel a = kernel();
     change(a);

@@ -267,6 +267,94 @@ TEST_F(Statements, TouchesNothingUnderAMask) {
   for (int64_t i = 0; i < 32; ++i) ASSERT_EQ(out.at(i), i < 27 ? 28 : -1) << i << "\n" << text;
 }
 
+// Between a load and its reader a write to the same memory may stand: the load stays in front.
+TEST_F(Statements, LoadsStayInFrontOfWrites) {
+  Array small(DType::BF16, {kCount});
+  for (int64_t i = 0; i < kCount; ++i) small.set(i, double(i % 50));
+  const std::string text = body(R"(
+    %ps = llvm.getelementptr %y[%at] : (!llvm.ptr, i32) -> !llvm.ptr, bf16
+    %five = arith.constant 5.5 : bf16
+    %old = llvm.load %ps : !llvm.ptr -> bf16
+    llvm.store %five, %ps : bf16, !llvm.ptr
+    %e = arith.extf %old : bf16 to f32
+    llvm.store %e, %po : f32, !llvm.ptr
+  )");
+  run(text, "const float* x, bf16* y, float* out", {&x, &small, &out});
+  for (int64_t i = 0; i < kCount; i += 8) ASSERT_EQ(out.at(i), i % 50) << i << "\n" << text;
+}
+
+// Lanes that read what a store has written are no part of the loop in front of the store.
+TEST_F(Statements, LanesReadBehindAStore) {
+  const std::string text = body(R"(
+    %ramp = arith.constant dense<[7, 6, 5, 4, 3, 2, 1, 0]> : vector<8xi32>
+    %all = arith.constant dense<true> : vector<8xi1>
+    %base = vector.broadcast %at : i32 to vector<8xi32>
+    %back = arith.addi %base, %ramp overflow<nsw> : vector<8xi32>
+    %a = llvm.load %px : !llvm.ptr -> vector<8xf32>
+    %d = arith.addf %a, %a : vector<8xf32>
+    llvm.store %d, %po : vector<8xf32>, !llvm.ptr
+    %pg = llvm.getelementptr %out[%back] : (!llvm.ptr, vector<8xi32>) -> vector<8x!llvm.ptr>, f32
+    %g = llvm.intr.masked.gather %pg, %all, %zeros {alignment = 4 : i32} : (vector<8x!llvm.ptr>, vector<8xi1>, vector<8xf32>) -> vector<8xf32>
+    %s = arith.mulf %g, %g : vector<8xf32>
+    llvm.store %s, %po : vector<8xf32>, !llvm.ptr
+  )");
+  expect(
+      text,
+      [&](int64_t i) {
+        const float read = float(x.at(i / 8 * 8 + 7 - i % 8)) * 2;
+        return double(read * read);
+      },
+      1e-5);
+}
+
+// What a loop starts with may be read behind it: it goes on in a variable of its own.
+TEST_F(Statements, WhatALoopStartsWithIsKept) {
+  const std::string text = body(R"(
+    %e = llvm.load %px : !llvm.ptr -> f32
+    %first = scf.for %k = %c0 to %c2 step %c1 iter_args(%a = %zero) -> f32 : i32 {
+      %n = arith.addf %a, %e : f32
+      scf.yield %n : f32
+    }
+    %second = scf.for %k = %c0 to %c2 step %c1 iter_args(%b = %first) -> f32 : i32 {
+      %n = arith.mulf %b, %b : f32
+      scf.yield %n : f32
+    }
+    %both = arith.subf %second, %first : f32
+    llvm.store %both, %po : f32, !llvm.ptr
+  )");
+  run(text, "const float* x, const float* y, float* out", {&x, &y, &out});
+  for (int64_t i = 0; i < kCount; i += 8) {
+    const double first = 2 * x.at(i);
+    ASSERT_NEAR(out.at(i), std::pow(first, 4) - first, 1e-2) << i << "\n" << text;
+  }
+}
+
+// A double is rounded once on its way to 16 bits: in f32 this one would lie between two of them.
+TEST_F(Statements, DoublesAreRoundedOnce) {
+  Array wide(DType::F64, {kCount});
+  for (int64_t i = 0; i < kCount; ++i) wide.set(i, 1 + 0x1p-8 + 0x1p-40);
+  const std::string text = body(R"(
+    %pd = llvm.getelementptr %x[%at] : (!llvm.ptr, i32) -> !llvm.ptr, f64
+    %d = llvm.load %pd : !llvm.ptr -> f64
+    %b = arith.truncf %d : f64 to bf16
+    %e = arith.extf %b : bf16 to f32
+    llvm.store %e, %po : f32, !llvm.ptr
+  )");
+  run(text, "const double* x, const float* y, float* out", {&wide, &y, &out});
+  for (int64_t i = 0; i < kCount; i += 8) ASSERT_EQ(out.at(i), 1 + 0x1p-7) << i << "\n" << text;
+}
+
+// Narrow integers take the lowest bits of i32: a float beyond their range has no value of its own.
+TEST_F(Statements, FloatsBecomeNarrowIntegersByWayOfI32) {
+  EXPECT_THAT(body(R"(
+    %e = llvm.load %px : !llvm.ptr -> f32
+    %b = arith.fptosi %e : f32 to i8
+    %w = arith.sitofp %b : i8 to f32
+    llvm.store %w, %po : f32, !llvm.ptr
+  )"),
+              HasSubstr("(i8)(int)"));
+}
+
 TEST_F(Statements, KeepsChunksInRegisters) {
   const std::string text = body(R"(
     %kept = llvm.alloca %c2 x vector<8xf32> : (i32) -> !llvm.ptr loc("%x_kept")
