@@ -240,7 +240,7 @@ TEST(Linear, SubnormalNumbersAndNanAreRounded) {
 // Panels are dealt out to threads and, within a thread, to streams, of which there are as many as
 // the machine reads fastest: from 1 to 9 panels every way of dealing leaves an odd stream. Rows
 // that end within a block of K are not read to its end.
-TEST(Linear, NothingIsReadBehindTheWeightsAndTheRows) {
+TEST(Linear, NothingIsReadBehindTheWeights) {
   for (KernelIsa isa : tiers())
     for (DType dtype : {DType::F32, DType::BF16})
       for (int threads : {1, 2})
