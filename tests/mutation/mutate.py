@@ -41,6 +41,7 @@ import table_grouped  # noqa: E402
 import table_hub  # noqa: E402
 import table_imports  # noqa: E402
 import table_interior  # noqa: E402
+import table_kernels  # noqa: E402
 import table_limits  # noqa: E402
 import table_numbers  # noqa: E402
 import table_overlooked  # noqa: E402
@@ -62,7 +63,8 @@ MUTANTS = (table_compiler.MUTANTS + table_backends.MUTANTS + table_runtime.MUTAN
            table_hub.MUTANTS + table_blind.MUTANTS + table_ranks.MUTANTS + table_python.MUTANTS +
            table_interior.MUTANTS + table_overlooked.MUTANTS + table_numbers.MUTANTS +
            table_rooms.MUTANTS + table_answers.MUTANTS + table_stages.MUTANTS +
-           table_exam.MUTANTS + table_edges.MUTANTS + table_limits.MUTANTS)
+           table_exam.MUTANTS + table_edges.MUTANTS + table_limits.MUTANTS +
+           table_kernels.MUTANTS)
 WANTED = 0.95
 PYTHON = os.environ.get("LATHE_PYTHON", "python3")
 LEAST = 70  # bugs in the tables
