@@ -345,7 +345,7 @@ TEST(Linear, ANanOfAllBitsIsRoundedToOne) {
       std::vector<float> bias(20, 0.0f);
       std::memcpy(&bias[3], &bits, 4);
       Buffer packed(spec.weights.bytes()), scratch(prepareLinear(spec, 1, isa));
-      packWeights(spec.weights, w.data(), DType::BF16, true, packed.start(), pool);
+      packWeights(spec.weights, w.data(), DType::BF16, true, packed.start(), pool, isa);
       std::vector<uint16_t> c(40);
       LinearArgs args{2, a.data(), packed.start(), c.data()};
       args.bias = bias.data();
