@@ -36,16 +36,20 @@ void checkTextOptions(const TextGenerationOptions& options, bool hasTokenizer) {
   auto refuse = [](const std::string& message) {
     throw Error(ErrorCode::InvalidArgument, message);
   };
-  if (!hasTokenizer && !options.stopTexts.empty())
-    refuse("stop texts need a tokenizer, there is none");
-  if (!hasTokenizer && options.constraint) refuse("a constraint needs a tokenizer, there is none");
+  auto needsTokenizer = [&](const std::string& what) {
+    refuse("expected a tokenizer for " + what +
+           ", got none; give the model's folder its tokenizer, or leave that out");
+  };
+  if (!hasTokenizer && !options.stopTexts.empty()) needsTokenizer("stop texts");
+  if (!hasTokenizer && options.constraint) needsTokenizer("a constraint");
   if (options.logProbabilities && *options.logProbabilities < 0)
     refuse("expected a count of likeliest tokens >= 0, got " +
            std::to_string(*options.logProbabilities));
   if (options.newTokens < 1)
     refuse("expected at least 1 token to add, got " + std::to_string(options.newTokens));
   if (options.drafter && options.draftTokens < 1)
-    refuse("expected at least 1 token to draft, got " + std::to_string(options.draftTokens));
+    refuse("expected at least 1 token to draft, got " + std::to_string(options.draftTokens) +
+           "; leave the drafter out to draft none");
 }
 
 TextInProgress::TextInProgress(const std::optional<Tokenizer>& tokenizer,

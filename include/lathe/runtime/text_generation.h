@@ -77,8 +77,8 @@ struct TextGeneration {
 };
 
 /// Continues `prompt` (at least one id) from position 0, and reserves what that takes. Throws
-/// Error(InvalidArgument) for a prompt beyond the model's positions, for stop texts without a
-/// tokenizer, and for options out of their ranges.
+/// Error(InvalidArgument) for a prompt beyond the model's positions, for stop texts or a
+/// constraint without a tokenizer, and for options out of their ranges.
 TextGeneration generateText(Generator& generator, const std::optional<Tokenizer>& tokenizer,
                             std::span<const int> prompt, const TextGenerationOptions& options);
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lathe/runtime/batch_generator.h"
+#include "lathe/runtime/constraint.h"
 #include "lathe/runtime/device.h"
 #include "lathe/runtime/generator.h"
 #include "lathe/runtime/kv_slots.h"
@@ -285,8 +286,28 @@ TEST(TextOptions, ThatMakeNoSenseAreToldSo) {
   EXPECT_EQ(refusal({.newTokens = 1, .logProbabilities = -1}),
             "expected a count of likeliest tokens >= 0, got -1");
   EXPECT_EQ(refusal({.newTokens = 1, .stopTexts = {"a"}}, false),
-            "stop texts need a tokenizer, there is none");
+            "expected a tokenizer for stop texts, got none; give the model's folder its tokenizer, "
+            "or leave that out");
   EXPECT_EQ(refusal({.newTokens = 1, .stopTexts = {"a"}}), "");
+  // A constraint that was made with a tokenizer does not give the text one.
+  const std::shared_ptr<Constraint> constraint = Constraint::regex(
+      "a*", Tokenizer::parse(R"({"version": "1.0", "added_tokens": [], "normalizer": null,
+                                 "pre_tokenizer": null, "post_processor": null,
+                                 "decoder": {"type": "ByteLevel"},
+                                 "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})",
+                             "f"));
+  EXPECT_EQ(refusal({.newTokens = 1, .constraint = constraint}, false),
+            "expected a tokenizer for a constraint, got none; give the model's folder its "
+            "tokenizer, or leave that out");
+  EXPECT_EQ(refusal({.newTokens = 1, .constraint = constraint}), "");
+  // How many tokens are drafted counts where somebody drafts.
+  NgramDrafter drafter;
+  for (const int64_t count : {0, -1})
+    EXPECT_EQ(refusal({.newTokens = 1, .drafter = &drafter, .draftTokens = count}),
+              "expected at least 1 token to draft, got " + std::to_string(count) +
+                  "; leave the drafter out to draft none");
+  EXPECT_EQ(refusal({.newTokens = 1, .drafter = &drafter, .draftTokens = 1}), "");
+  EXPECT_EQ(refusal({.newTokens = 1, .draftTokens = 0}), "");
   EXPECT_EQ(messageOf([] { TextInProgress(std::nullopt, {.newTokens = 1}, Ids(7, 0), 6, 0); }),
             "the prompt has 7 tokens, the model takes at most 6 positions");
 }

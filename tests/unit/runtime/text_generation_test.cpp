@@ -129,7 +129,7 @@ TEST(TextGeneration, EndsInFrontOfAStopText) {
   EXPECT_EQ(made.text, all);
   expectError(ErrorCode::InvalidArgument, "expected a stop text, got an empty one",
               [&] { write(kPrompt, {.stopTexts = {""}}); });
-  expectError(ErrorCode::InvalidArgument, "stop texts need a tokenizer",
+  expectError(ErrorCode::InvalidArgument, "expected a tokenizer for stop texts, got none",
               [&] { generateText(write.generator, std::nullopt, kPrompt, {.stopTexts = {"a"}}); });
 }
 
