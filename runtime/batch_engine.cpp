@@ -9,6 +9,7 @@
 #include <new>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "lathe/runtime/thread_pool.h"
 #include "runtime/fair_queue.h"
@@ -30,7 +31,8 @@ struct Job {
   std::unique_ptr<TextInProgress> text;
   int64_t slot = -1;
   int64_t reused = 0;
-  size_t read = 0;  // tokens of the prompt that are in the cache
+  size_t read = 0;         // tokens of the prompt that are in the cache
+  bool isRunning = false;  // as BatchEngineCounts counts it
 };
 using JobPtr = std::unique_ptr<Job>;
 
@@ -85,24 +87,35 @@ struct BatchEngine::Impl {
     return choice->choose(prompt, taken, reading ? reading->slot : -1);
   }
 
+  // With the mutex. Whoever asks at any time finds each text that was taken under one name: it
+  // waits, runs or has ended in one way.
+  void countEnd(Job& job, bool failed) {
+    const TextGeneration& text = job.text->result();
+    if (failed)
+      ++counts.failed;
+    else if (text.stopped == StopReason::Cancelled)
+      ++counts.cancelled;
+    else
+      ++counts.finished;
+    counts.generatedTokens += int64_t(text.tokens.size());
+    counts.running -= std::exchange(job.isRunning, false);
+    cancelled.erase(job.id);
+  }
+
+  static void tellEnd(Job& job, std::optional<Error> error = std::nullopt) {
+    if (!job.request.onEnd) return;
+    TextEnd end;
+    end.promptTokens = int64_t(job.request.prompt.size());
+    end.reusedTokens = job.reused;
+    end.text = std::move(job.text->result());
+    end.error = std::move(error);
+    job.request.onEnd(std::move(end));
+  }
+
   void end(JobPtr job, std::optional<Error> error = std::nullopt) {
     if (job->slot >= 0) slots->end(job->slot);
-    TextEnd end;
-    end.promptTokens = int64_t(job->request.prompt.size());
-    end.reusedTokens = job->reused;
-    end.text = std::move(job->text->result());
-    end.error = std::move(error);
-    count([&](BatchEngineCounts& c) {
-      if (end.error)
-        ++c.failed;
-      else if (end.text.stopped == StopReason::Cancelled)
-        ++c.cancelled;
-      else
-        ++c.finished;
-      c.generatedTokens += int64_t(end.text.tokens.size());
-      cancelled.erase(job->id);
-    });
-    if (job->request.onEnd) job->request.onEnd(std::move(end));
+    count([&](BatchEngineCounts&) { countEnd(*job, error.has_value()); });
+    tellEnd(*job, std::move(error));
   }
 
   // Takes a token that was drawn; true: the text goes on. One that ends is told.
@@ -133,11 +146,15 @@ struct BatchEngine::Impl {
       for (JobPtr& job : running)
         if (wanted(job)) ended.push_back(std::move(job));
       std::erase(running, nullptr);
+      for (JobPtr& job : ended) {
+        job->text->cancel();
+        countEnd(*job, false);
+      }
       cancelled.clear();  // others have ended
     }
     for (JobPtr& job : ended) {
-      job->text->cancel();
-      end(std::move(job));
+      if (job->slot >= 0) slots->end(job->slot);
+      tellEnd(*job);
     }
   }
 
@@ -164,6 +181,8 @@ struct BatchEngine::Impl {
       {
         std::lock_guard lock(mutex);
         job = waiting.pop();
+        job->isRunning = true;
+        ++counts.running;
       }
       if (error)
         end(std::move(job), std::move(error));
@@ -178,7 +197,7 @@ struct BatchEngine::Impl {
     bool any = false;
     for (int64_t left = options.chunkWhileRunning; left > 0; any = true) {
       admit();
-      noteState();
+      noteBlocks();
       if (!reading) break;
       const auto rest = int64_t(reading->request.prompt.size() - reading->read);
       if (any && rest > left) break;
@@ -254,9 +273,8 @@ struct BatchEngine::Impl {
       if (job) end(std::move(job), error);
   }
 
-  void noteState() {
+  void noteBlocks() {
     std::lock_guard lock(mutex);
-    counts.running = int64_t(running.size()) + (reading ? 1 : 0);
     counts.blocks = slots->blocks();
   }
 };
@@ -329,7 +347,7 @@ bool BatchEngine::step() {
   } catch (const std::bad_alloc&) {
     e.failAll(outOfMemory());
   }
-  e.noteState();
+  e.noteBlocks();
   return works;
 }
 

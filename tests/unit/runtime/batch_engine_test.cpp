@@ -272,6 +272,37 @@ TEST(BatchEngine, CountsWhatItDid) {
   expect({3, 0, 3, 0, 0, 9, 0, 8, 3, 5, 0, 0, 3});
 }
 
+// Also while those who wait for them are told one after the other.
+TEST(BatchEngine, EachTextIsCountedOnceAtAnyTime) {
+  for (const bool stops : {false, true}) {
+    EngineOfFake e(2, {.chunkWhileRunning = 4});
+    std::vector<std::vector<int64_t>> told;
+    auto note = [&](TextEnd) {
+      const BatchEngineCounts c = e.engine.counts();
+      told.push_back({c.waiting, c.running, c.finished, c.cancelled});
+    };
+    std::vector<uint64_t> ids;
+    for (const int64_t tokens : {1, 20, 20, 20, 20})
+      ids.push_back(e.engine
+                        .submit({.prompt = std::vector<int>(tokens == 20 ? 8 : 1, 1),
+                                 .options = {.newTokens = tokens},
+                                 .onEnd = note})
+                        .value());
+    // The first has ended, the second is read; then it runs and the third is read.
+    e.engine.step();
+    e.engine.step();
+    e.engine.step();
+    EXPECT_EQ(e.engine.counts().running, 2);
+    for (size_t i = 1; i < ids.size() && !stops; ++i) e.engine.cancel(ids[i]);
+    if (stops) e.engine.stop(0);
+    while (e.engine.step()) {
+    }
+    EXPECT_THAT(
+        told, ElementsAre(ElementsAre(4, 0, 1, 0), ElementsAre(0, 0, 1, 4), ElementsAre(0, 0, 1, 4),
+                          ElementsAre(0, 0, 1, 4), ElementsAre(0, 0, 1, 4)));
+  }
+}
+
 TEST(BatchEngine, ShortPromptsAreReadTogetherAsLongAsThereIsTime) {
   for (auto [chunk, atOnce] : {std::pair<int64_t, int64_t>{64, 3}, {16, 2}, {4, 1}}) {
     EngineOfFake e(3, {.chunkWhileRunning = chunk});
