@@ -20,12 +20,11 @@ constexpr size_t kMaxTokens = 1'000'000;
 
 std::vector<AddedToken> parseAddedTokens(const JsonValue& json) {
   std::vector<AddedToken> tokens;
-  if (!json.isArray()) throw json.error("expected an array, got " + json.show());
-  if (json.size() > kMaxTokens)
+  const std::vector<JsonValue> all = json.elements();
+  if (all.size() > kMaxTokens)
     throw json.error(
-        fmt::format("expected at most {} added tokens, got {}", kMaxTokens, json.size()));
-  for (size_t i = 0; i < json.size(); ++i) {
-    JsonValue item = json.at(i);
+        fmt::format("expected at most {} added tokens, got {}", kMaxTokens, all.size()));
+  for (const JsonValue& item : all) {
     refuseUnknownKeys(
         item, {"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"});
     auto flag = [&](std::string_view key, bool otherwise) {

@@ -46,10 +46,10 @@ Bpe::Bpe(const JsonValue& json) {
 }
 
 void Bpe::readMerges(const JsonValue& merges) {
-  if (!merges.isArray()) throw merges.error("expected an array, got " + merges.show());
-  merges_.reserve(merges.size());
-  for (size_t i = 0; i < merges.size(); ++i) {
-    JsonValue merge = merges.at(i);
+  const std::vector<JsonValue> all = merges.elements();
+  merges_.reserve(all.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    const JsonValue& merge = all[i];
     std::string_view left, right;
     if (merge.isString()) {
       std::string_view text = merge.asString();

@@ -69,9 +69,9 @@ FolderTokens::FolderTokens(const FolderFiles& files, const SpecialKind& kind,
   }
   for (const JsonValue* source : {&config_, &map_})
     if (const auto list = source->find("additional_special_tokens"))
-      for (size_t i = 0; i < list->size(); ++i) {
-        FolderToken token = tokenOf(list->at(i), true);
-        if (list->at(i).isString()) token.normalized = false;
+      for (const JsonValue& item : list->elements()) {
+        FolderToken token = tokenOf(item, true);
+        if (item.isString()) token.normalized = false;
         additional_.push_back(std::move(token));
       }
 }

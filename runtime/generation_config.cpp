@@ -61,16 +61,18 @@ bool isOff(const std::string& key, const JsonValue& value) {
 // Tokens to leave out, and words to leave out that are one token; longer ones are not obeyed.
 void readExcluded(const JsonValue& root, GenerationConfig& config) {
   if (auto tokens = root.find("suppress_tokens"))
-    for (size_t i = 0; i < tokens->size(); ++i)
-      if (const int64_t id = tokens->at(i).asInt(-1, kMaxId); id >= 0)  // -1: none
+    for (const JsonValue& token : tokens->elements())
+      if (const int64_t id = token.asInt(-1, kMaxId); id >= 0)  // -1: none
         config.excludedIds.push_back(id);
-  auto words = root.find("bad_words_ids");
   bool obeyed = true;
-  for (size_t i = 0; words && i < words->size(); ++i)
-    if (const JsonValue word = words->at(i); word.size() == 1)
-      config.excludedIds.push_back(word.at(0).asInt(0, kMaxId));
-    else
-      obeyed = false;
+  if (auto words = root.find("bad_words_ids"))
+    for (const JsonValue& word : words->elements()) {
+      const std::vector<JsonValue> ids = word.elements();
+      if (ids.size() == 1)
+        config.excludedIds.push_back(ids[0].asInt(0, kMaxId));
+      else
+        obeyed = false;
+    }
   if (!obeyed) config.ignoredFields.push_back("bad_words_ids");
 }
 
@@ -80,7 +82,7 @@ GenerationConfig readConfig(const JsonValue& root) {
   if (auto bos = root.find("bos_token_id")) config.bosId = bos->asInt(0, kMaxId);
   if (auto eos = root.find("eos_token_id")) {
     if (eos->isArray())
-      for (size_t i = 0; i < eos->size(); ++i) config.eosIds.push_back(eos->at(i).asInt(0, kMaxId));
+      config.eosIds = listFrom(*eos, [](const JsonValue& id) { return id.asInt(0, kMaxId); });
     else
       config.eosIds = {eos->asInt(0, kMaxId)};
   }
@@ -116,8 +118,7 @@ GenerationConfig readConfig(const JsonValue& root) {
     if (stop->isString())
       config.stopStrings = {stop->asString()};
     else
-      for (size_t i = 0; i < stop->size(); ++i)
-        config.stopStrings.push_back(stop->at(i).asString());
+      config.stopStrings = listFrom(*stop, [](const JsonValue& text) { return text.asString(); });
   }
   if (auto count = root.find("max_new_tokens")) config.maxNewTokens = count->asInt(1, kMaxId);
   if (auto count = root.find("max_length")) config.maxLength = count->asInt(1, kMaxId);

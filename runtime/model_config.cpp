@@ -58,7 +58,7 @@ void readTokens(const JsonValue& root, ModelConfig& config) {
   if (likeLlama && !root.has("eos_token_id") && last >= 2) config.eosIds = {2};
   if (auto eos = root.find("eos_token_id")) {
     if (eos->isArray())
-      for (size_t i = 0; i < eos->size(); ++i) config.eosIds.push_back(eos->at(i).asInt(0, last));
+      config.eosIds = listFrom(*eos, [&](const JsonValue& id) { return id.asInt(0, last); });
     else
       config.eosIds = {eos->asInt(0, last)};
   }

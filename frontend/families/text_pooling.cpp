@@ -52,16 +52,14 @@ TextPooling readTextPooling(const std::string& folder) {
   if (!fs::exists(list, ignored)) return pooling;
   pooling.normalizes = false;
   const JsonValue modules = JsonValue::load(list.string(), kConfigFile);
-  if (!modules.isArray()) throw modules.error("expected a list of modules, got " + modules.show());
-  for (size_t i = 0; i < modules.size(); ++i) {
-    const JsonValue type = modules.at(i).at("type");
+  for (const JsonValue& module : modules.elements()) {
+    const JsonValue type = module.at("type");
     const std::string name = type.asString().substr(type.asString().rfind('.') + 1);
     if (name == "Normalize")
       pooling.normalizes = true;
     else if (name == "Pooling")
       pooling.kind = kindOf(JsonValue::load(
-          (fs::path(folder) / modules.at(i).at("path").asString() / "config.json").string(),
-          kConfigFile));
+          (fs::path(folder) / module.at("path").asString() / "config.json").string(), kConfigFile));
     else if (name != "Transformer")
       throw type.error("not supported: expected Transformer, Pooling and Normalize, got " + name,
                        ErrorCode::Unsupported);

@@ -311,20 +311,21 @@ class SchemaCompiler {
         all.push_back([this, v](Node at) { return grammar_.literal(at, compactJson(v)); });
       return alternatives(from, all);
     }
-    if (value.size() == 0) throw value.error("expected at least one schema");
-    if (keyword == "allOf" && value.size() > 1)
+    const std::vector<JsonValue> schemas = value.elements();
+    if (schemas.empty()) throw value.error("expected at least one schema");
+    if (keyword == "allOf" && schemas.size() > 1)
       throw unsupported(value, "'allOf' of several schemas is not supported; write one schema");
     if (keyword == "oneOf")
-      for (size_t i = 0; i < value.size(); ++i)
+      for (size_t i = 0; i < schemas.size(); ++i)
         for (size_t j = 0; j < i; ++j)
-          if (!excludeEachOther(value.at(j), value.at(i)))
+          if (!excludeEachOther(schemas[j], schemas[i]))
             throw unsupported(value,
                               fmt::format("'oneOf': schemas {} and {} may allow the same value; "
                                           "use anyOf",
                                           j, i));
     std::vector<Append> all;
-    for (size_t i = 0; i < value.size(); ++i)
-      all.push_back([this, s = value.at(i), depth](Node at) { return schema(at, s, depth + 1); });
+    for (const JsonValue& one : schemas)
+      all.push_back([this, one, depth](Node at) { return schema(at, one, depth + 1); });
     return alternatives(from, all);
   }
 
@@ -362,7 +363,7 @@ class SchemaCompiler {
     std::set<std::string> values;
     if (s.has("const")) values.insert(compactJson(s.at("const")));
     if (auto list = s.find("enum"))
-      for (size_t i = 0; i < list->size(); ++i) values.insert(compactJson(list->at(i)));
+      for (const JsonValue& value : list->elements()) values.insert(compactJson(value));
     if (values.empty()) return std::nullopt;
     return values;
   }

@@ -43,9 +43,11 @@ std::optional<std::string> sourceOf(const JsonValue& config) {
   auto entry = config.find("chat_template");
   if (!entry) return std::nullopt;
   if (entry->isString()) return entry->asString();
+  if (!entry->isArray())
+    throw entry->error("expected a template or an array of templates with names, got " +
+                       entry->show());
   std::optional<std::string> source;
-  for (size_t i = 0; i < entry->size(); ++i) {
-    const JsonValue item = entry->at(i);
+  for (const JsonValue& item : entry->elements()) {
     if (item.at("name").asString() == "default") source = item.at("template").asString();
   }
   if (!source) throw entry->error("expected a template named \"default\" among them");

@@ -553,6 +553,12 @@ TEST(ChatTemplate, IsFoundInAFolder) {
             "d");
   expectError(kBad, "m/tokenizer_config.json: chat_template: expected a template named \"default\"",
               [&] { find(R"({"chat_template": [{"name": "rag", "template": "r"}]})"); });
+  for (const auto& [value, got] : {std::pair("{}", "an object"), {"5", "5"}, {"true", "true"}})
+    expectError(kBad,
+                std::string("m/tokenizer_config.json: chat_template: expected a template or an "
+                            "array of templates with names, got ") +
+                    got,
+                [&] { find((std::string(R"({"chat_template": )") + value + "}").c_str()); });
   expectError(kUnsupported, "m/tokenizer_config.json: chat_template line 1: {% extends %}",
               [&] { find(R"({"chat_template": "{% extends 'x' %}"})"); });
 }

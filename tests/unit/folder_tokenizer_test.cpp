@@ -169,6 +169,15 @@ TEST(FolderTokenizers, RefuseVocabulariesThatContradictThemselves) {
   files = whole;
   files.texts.erase("merges.txt");
   expectRefused(files, "DIR: expected merges.txt of a folder without tokenizer.json");
+  // An empty object is no empty list.
+  for (const auto& [value, got] : {std::pair("{}", "an object"), {"\"a\"", "\"a\""}}) {
+    files = whole;
+    files.texts["special_tokens_map.json"] =
+        std::string(R"({"additional_special_tokens": )") + value + "}";
+    expectRefused(files, std::string("DIR/special_tokens_map.json: additional_special_tokens: "
+                                     "expected an array, got ") +
+                             got);
+  }
   FolderFiles words = filesOf("bert");
   const std::string list = words.texts["vocab.txt"];
   words.texts["vocab.txt"] = "[PAD]\n\n" + list;

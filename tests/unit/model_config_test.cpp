@@ -440,7 +440,7 @@ TEST(GenerationConfig, IsEmptyWhereTheFolderHasNone) {
 }
 
 TEST(GenerationConfig, RefusesBadValues) {
-  auto bad = [](const char* text) { return [=] { parseGenerationConfig(text, "g.json"); }; };
+  auto bad = [](const std::string& text) { return [=] { parseGenerationConfig(text, "g.json"); }; };
   expectError(kFile, "g.json: temperature: expected a temperature >= 0, got -1",
               bad(R"({"temperature": -1})"));
   expectError(kFile, "top_k: expected an integer from 0", bad(R"({"top_k": -5})"));
@@ -448,6 +448,18 @@ TEST(GenerationConfig, RefusesBadValues) {
   expectError(kFile, "eos_token_id[1]: expected an integer, got \"x\"",
               bad(R"({"eos_token_id": [1, "x"]})"));
   expectError(kFile, "max_new_tokens: expected an integer from 1", bad(R"({"max_new_tokens": 0})"));
+  // An empty object is no empty list.
+  expectError(kFile, "g.json: suppress_tokens: expected an array, got an object",
+              bad(R"({"suppress_tokens": {}})"));
+  expectError(kFile, "g.json: bad_words_ids: expected an array, got an object",
+              bad(R"({"bad_words_ids": {}})"));
+  expectError(kFile, "g.json: bad_words_ids[1]: expected an array, got 9",
+              bad(R"({"bad_words_ids": [[1], 9]})"));
+  expectError(kFile, "g.json: bad_words_ids[0]: expected an array, got an object",
+              bad(R"({"bad_words_ids": [{}]})"));
+  for (const auto& [value, got] : {std::pair("{}", "an object"), {"5", "5"}})
+    expectError(kFile, std::string("g.json: stop_strings: expected an array, got ") + got,
+                bad(std::string(R"({"stop_strings": )") + value + "}"));
 }
 
 TEST(LlamaConfig, LoadsFromAFolderAndNamesAMissingFile) {

@@ -130,12 +130,12 @@ std::string messagesOf(const JsonValue& body) {
     if (content.isString()) {
       text = content.asString();
     } else {
-      for (size_t part = 0; part < content.size(); ++part) {
-        const JsonValue type = content.at(part).at("type");
+      for (const JsonValue& part : content.elements()) {
+        const JsonValue type = part.at("type");
         if (type.asString() != "text")
           throw ApiError(400, type.path() + ": expected \"text\", got " + type.show(), type.path(),
                          "unsupported_parameter");
-        text += content.at(part).at("text").asString();
+        text += part.at("text").asString();
       }
     }
     out["content"] = text;
@@ -186,9 +186,10 @@ std::vector<std::string> stopsOf(const JsonValue& body, const Model& model) {
   const auto stop = body.find("stop");
   if (!stop) return model.tokenizer ? model.stopTexts : std::vector<std::string>();
   if (stop->isString()) return {stop->asString()};
-  if (stop->size() > kMostStops)
+  auto texts = listFrom(*stop, [](const JsonValue& text) { return text.asString(); });
+  if (texts.size() > kMostStops)
     throw ApiError(400, "stop: expected at most " + std::to_string(kMostStops) + " texts", "stop");
-  return listFrom(*stop, [](const JsonValue& text) { return text.asString(); });
+  return texts;
 }
 
 void readLogProbabilities(const JsonValue& body, CompletionRequest& request) {

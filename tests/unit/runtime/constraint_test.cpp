@@ -634,6 +634,8 @@ TEST(Constraint, RefusesByName) {
             "const: expected at least one value of the schema's type"},
            {R"({"enum": []})", "enum: expected at least one value of the schema's type"},
            {R"({"anyOf": []})", "anyOf: expected at least one schema"},
+           {R"({"anyOf": {}})", "anyOf: expected an array, got an object"},
+           {R"({"oneOf": {"type": "null"}})", "oneOf: expected an array, got an object"},
            {R"({"type": []})", "type: expected at least one type"},
            {R"({"type": "string", "maxLength": 100000})", "expected"},
            {R"({"type": "string", "minLength": 4, "maxLength": 3})",
