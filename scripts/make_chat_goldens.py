@@ -268,6 +268,21 @@ def drawn(rng):
     return body(0)
 
 
+def drawn_raw(rng):
+    """White space around raw blocks, in lines of their own and in others', and tags that are text in them."""
+    outside = ["", "", " ", "\n", "\n\n", " \n", "\n  ", "\t", "x", "x\n", "\n x", "{{ i }}\n", "{# c #}\n", "{% if t %}\n{% endif %}"]
+    inside = [*outside, "{%", "\n{% endif %}", "  {{ i"]
+
+    def sign():
+        return rng.choice(["", "", "-", "+"])
+
+    parts = [rng.choice(outside)]
+    for _ in range(rng.randint(1, 2)):
+        parts += [rng.choice(outside), f"{{%{sign()}{rng.choice(['', ' '])}raw {rng.choice(['', '-'])}%}}", rng.choice(inside), rng.choice(inside),
+                  f"{{%{sign()} endraw{rng.choice(['', ' '])}{sign()}%}}", rng.choice(outside)]
+    return "".join([*parts, rng.choice(outside)])
+
+
 def main():
     env = environment()
     cases = []
@@ -290,8 +305,8 @@ def main():
                     add(source, variables, {"template": name, "talk": i, "prompt": prompt, "tools": tools is not None})
     for expression in dict.fromkeys(EXPRESSIONS):
         add("{{ " + expression + " }}", VALUES, {"source": "{{ " + expression + " }}"})
-    rng = random.Random(5)
-    for source in STATEMENTS + [drawn(rng) for _ in range(300)]:
+    rng, other = random.Random(5), random.Random(6)
+    for source in STATEMENTS + [drawn(rng) for _ in range(300)] + [drawn_raw(other) for _ in range(150)]:
         add(source, VALUES, {"source": source})
     OUT.parent.mkdir(parents=True, exist_ok=True)
     head = json.dumps({"values": VALUES, "talks": TALKS, "tools": TOOL_LIST, "templates": templates}, ensure_ascii=False)
