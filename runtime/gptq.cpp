@@ -30,40 +30,8 @@ Gptq readGptqConfig(ConfigReader& config) {
       gptq.storesLess = format->asString() == "gptq";
     }
   if (auto dtype = config.find("pack_dtype")) expectOneOf(*dtype, {"int32"});
-  // How the numbers were found, and which kernels multiply them.
-  config.ignore({"quant_method",
-                 "sym",
-                 "desc_act",
-                 "lm_head",
-                 "true_sequential",
-                 "static_groups",
-                 "damp_percent",
-                 "damp_auto_increment",
-                 "quantizer",
-                 "meta",
-                 "mse",
-                 "act_group_aware",
-                 "hyb_act",
-                 "dataset",
-                 "tokenizer",
-                 "model_seqlen",
-                 "block_name_to_quantize",
-                 "module_name_preceding_first_block",
-                 "modules_in_block_to_quantize",
-                 "modules_to_not_convert",
-                 "batch_size",
-                 "use_cuda_fp16",
-                 "use_exllama",
-                 "disable_exllama",
-                 "exllama_config",
-                 "max_input_length",
-                 "cache_block_outputs",
-                 "backend",
-                 "model_name_or_path",
-                 "model_file_base_name",
-                 "pack_impl",
-                 "offload_to_disk",
-                 "offload_to_disk_path"});
+  config.ignore({"quant_method"});
+  for (const std::string_view note : kGptqNotes) config.ignore({note});
   return gptq;
 }
 

@@ -39,17 +39,7 @@ struct LoraConfig {
     // Its A works on means of groups of features.
     if (reader.flag("use_qalora", false))
       throw reader.at("use_qalora").error("not supported: expected false", ErrorCode::Unsupported);
-    // The tensors say which modules they are of.
-    reader.ignore({"target_modules",  "modules_to_save",
-                   "exclude_modules", "layers_to_transform",
-                   "layers_pattern",  "base_model_name_or_path",
-                   "revision",        "task_type",
-                   "inference_mode",  "lora_dropout",
-                   "auto_mapping",    "megatron_core",
-                   "megatron_config", "eva_config",
-                   "loftq_config",    "corda_config",
-                   "peft_version",    "ensure_weight_tying",
-                   "runtime_config",  "qalora_group_size"});
+    for (const std::string_view note : kLoraNotes) reader.ignore({note});
     reader.finish("LoRA");
   }
 

@@ -2,7 +2,9 @@
 #pragma once
 // Folders whose layers are quantized: the tensors of a layer become one matrix. One file for each
 // method that `quantization_config` of config.json may name.
+#include <array>
 #include <initializer_list>
+#include <string_view>
 
 #include "lathe/runtime/config_reader.h"
 #include "runtime/stored_weight.h"
@@ -16,6 +18,42 @@ namespace lathe {
 void joinQuantizedLayers(StoredWeights& weights, const JsonValue& config);
 
 namespace quantized {
+
+/// Fields of GPTQ's that change no number of a model: how the numbers were found, and which kernels
+/// multiply them.
+inline constexpr auto kGptqNotes =
+    std::to_array<std::string_view>({"sym",
+                                     "desc_act",
+                                     "lm_head",
+                                     "true_sequential",
+                                     "static_groups",
+                                     "damp_percent",
+                                     "damp_auto_increment",
+                                     "quantizer",
+                                     "meta",
+                                     "mse",
+                                     "act_group_aware",
+                                     "hyb_act",
+                                     "dataset",
+                                     "tokenizer",
+                                     "model_seqlen",
+                                     "block_name_to_quantize",
+                                     "module_name_preceding_first_block",
+                                     "modules_in_block_to_quantize",
+                                     "modules_to_not_convert",
+                                     "batch_size",
+                                     "use_cuda_fp16",
+                                     "use_exllama",
+                                     "disable_exllama",
+                                     "exllama_config",
+                                     "max_input_length",
+                                     "cache_block_outputs",
+                                     "backend",
+                                     "model_name_or_path",
+                                     "model_file_base_name",
+                                     "pack_impl",
+                                     "offload_to_disk",
+                                     "offload_to_disk_path"});
 
 void joinGptq(StoredWeights& weights, ConfigReader& config);
 void joinAwq(StoredWeights& weights, ConfigReader& config);

@@ -7,6 +7,8 @@
 #include "lathe/runtime/checkpoint.h"
 #include "lathe/runtime/gguf.h"
 #include "lathe/runtime/safetensors.h"
+#include "runtime/lora.h"
+#include "runtime/quantized_folder.h"
 #include "tests/unit/test_files.h"
 
 namespace lathe {
@@ -347,38 +349,7 @@ TEST(WeightFolders, NotesOfWritersChangeNoNumbers) {
                    {"m.qzeros", words({0x77777777}, {1, 1})},
                    {"m.scales", eight}});
   EXPECT_EQ(decoded(folder, with({{"quant_method", "gptq"}, {"bits", 4}, {"pack_dtype", "int32"}},
-                                 {"sym",
-                                  "desc_act",
-                                  "lm_head",
-                                  "true_sequential",
-                                  "static_groups",
-                                  "damp_percent",
-                                  "damp_auto_increment",
-                                  "quantizer",
-                                  "meta",
-                                  "mse",
-                                  "act_group_aware",
-                                  "hyb_act",
-                                  "dataset",
-                                  "tokenizer",
-                                  "model_seqlen",
-                                  "block_name_to_quantize",
-                                  "module_name_preceding_first_block",
-                                  "modules_in_block_to_quantize",
-                                  "modules_to_not_convert",
-                                  "batch_size",
-                                  "use_cuda_fp16",
-                                  "use_exllama",
-                                  "disable_exllama",
-                                  "exllama_config",
-                                  "max_input_length",
-                                  "cache_block_outputs",
-                                  "backend",
-                                  "model_name_or_path",
-                                  "model_file_base_name",
-                                  "pack_impl",
-                                  "offload_to_disk",
-                                  "offload_to_disk_path"})),
+                                 {quantized::kGptqNotes.begin(), quantized::kGptqNotes.end()})),
             std::vector<float>(64, 1));
   saveSafetensors(folder / "model.safetensors",
                   {{"m.qweight", words({0x99999999, 0x99999999}, {2, 1})},
@@ -674,17 +645,7 @@ TEST(WeightFolders, AdaptersThatDoNotFitAreRefused) {
   EXPECT_EQ(write(four, rank4).updates()[0].scale, 3.0 / 2);
   // What the tensors say themselves, and what was of training.
   json noted = rank1;
-  for (const char* note : {"target_modules",  "modules_to_save",
-                           "exclude_modules", "layers_to_transform",
-                           "layers_pattern",  "base_model_name_or_path",
-                           "revision",        "task_type",
-                           "inference_mode",  "lora_dropout",
-                           "auto_mapping",    "megatron_core",
-                           "megatron_config", "eva_config",
-                           "loftq_config",    "corda_config",
-                           "peft_version",    "ensure_weight_tying",
-                           "runtime_config",  "qalora_group_size"})
-    noted[note] = "x";
+  for (const std::string_view note : kLoraNotes) noted[std::string(note)] = "x";
   noted["bias"] = "none";
   for (const json& way :
        {json(true), json(false), json("gaussian"), json("eva"), json("orthogonal")}) {
