@@ -160,11 +160,18 @@ def early_bytes(code, text):
 
 
 def written(*lines):
-    """Machine code as nvdisasm writes it."""
-    out = [".text.kernel:"]
-    for i, line in enumerate(lines):
-        out.append(line if line.endswith(":") else f"        /*{i:04x}*/                   {line} ;")
-    return sass.parse("kernel", "EIATTR_REGCOUNT\n.word index@(kernel)\n.word 0x00000040\n" + "\n".join(out))
+    """Machine code as nvdisasm writes it, at whose labels addresses stand. The kernel is the second of two."""
+    begin, places, code = 16, {}, []
+    for line in lines:
+        if line.endswith(":"):
+            places[line[:-1]] = begin + 16 * len(code)
+        else:
+            code.append(line)
+    out = ["        /*0000*/                   EXIT ;"]
+    for i, line in enumerate(code):
+        line = re.sub(r"`\((\.L\w+)\)", lambda to: hex(places[to[1]]), line)
+        out.append(f"        /*{begin + 16 * i:04x}*/                   {line} ;")
+    return sass.parse([sass.MachineCode("other", 8), sass.MachineCode("kernel", 64)], [0, begin], "\n".join(out))[1]
 
 
 def check_rules():

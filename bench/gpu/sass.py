@@ -18,11 +18,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 _INSTRUCTION = re.compile(r"\s+/\*([0-9a-f]{4,})\*/\s+(@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)\s*([^;]*);")
-_LABEL = re.compile(r"^(\.L_x?_?\d+):")
 _WITHOUT_RESULT = ("STG", "ST", "STS", "STL", "RED", "BRA", "BAR", "EXIT", "BSSY", "BSYNC", "WARPSYNC")
 # Of 8 bytes: the kernel's symbol and the number.
 _REGISTER_COUNT = re.compile(rb"\x04\x2f\x08\x00.{4}(.{4})", re.S)
-_REGISTERS = re.compile(r"EIATTR_REGCOUNT.*?\.word\s+index.*?\.word\s+0x([0-9a-f]+)", re.S)
 
 
 def nvdisasm():
@@ -164,7 +162,13 @@ def read_all(cubins):
                               stderr=subprocess.PIPE, text=True)
     if done.returncode:
         raise RuntimeError(f"nvdisasm of {len(cubins)} kernels: {done.stderr.strip()}")
-    for found in filter(None, map(_INSTRUCTION.match, done.stdout.splitlines())):
+    return parse(kernels, begins, done.stdout)
+
+
+def parse(kernels, begins, text):
+    """The same kernels with what nvdisasm says of them: of the code of all, one behind the other, of which
+    each begins at an address."""
+    for found in filter(None, map(_INSTRUCTION.match, text.splitlines())):
         address = int(found[1], 16)
         of = bisect.bisect_right(begins, address) - 1
         operands = found[4].strip()
@@ -189,22 +193,6 @@ def _sections(cubin):
         at = headers[names][4] + name
         if kind != 8:  # SHT_NOBITS
             yield cubin[at:cubin.index(b"\0", at)].decode(), cubin[begin:begin + length]
-
-
-def parse(name, text):
-    """The same of nvdisasm's text of a whole file."""
-    registers = _REGISTERS.search(text)
-    kernel = MachineCode(name, int(registers[1], 16) if registers else 0)
-    for line in text[max(text.find(f".text.{name}:"), 0):].splitlines():
-        if line.startswith("//---") and kernel.code:
-            break
-        if label := _LABEL.match(line):
-            kernel.labels[label[1]] = len(kernel.code)
-        elif found := _INSTRUCTION.match(line):
-            kernel.code.append(Instruction(int(found[1], 16), found[3], found[4].strip(), bool(found[2])))
-    if not kernel.code:
-        raise RuntimeError(f"{name}: no instruction in what nvdisasm says")
-    return kernel
 
 
 def runs(code, *kinds):
