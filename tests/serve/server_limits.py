@@ -27,9 +27,9 @@ def error_of(text):
 
 
 @contextlib.contextmanager
-def running(make_server, *flags):
+def running(make_server, *flags, **options):
     """A server that is stopped where all went well, and gone in any case."""
-    server = make_server(*flags)
+    server = make_server(*flags, **options)
     try:
         yield server
         server.stop()
@@ -111,7 +111,8 @@ def check_bodies(make_server):
 
 
 def check_stopping(make_server):
-    """The second signal cuts what runs, and no time to stop cuts it at the first."""
+    """While texts end the server says that it stops, to whoever asks and on connections that were kept. The second
+    signal cuts what runs, and no time to stop cuts it at the first."""
     for flags, signals in ((["--stop-timeout", "600"], 2), (["--stop-timeout", "0"], 1)):
         server = make_server("--slots", "2", *flags)
         try:
@@ -119,10 +120,20 @@ def check_stopping(make_server):
             asks = threading.Thread(target=lambda: answers.append(server.ask("POST", "/v1/completions", LONG)))
             asks.start()
             wait_until(lambda: server.metrics()["lathe_texts_running"] == 2)
+            kept = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+            kept.request("GET", "/health")
+            response = kept.getresponse()
+            assert (response.status, json.loads(response.read())) == (200, {"status": "ok"}), response.status
             server.process.send_signal(signal.SIGTERM)
-            # It listens no more: the signal was heard.
-            wait_until(lambda: is_closed(server.port))
             if signals == 2:
+                wait_until(lambda: server.ask("GET", "/health")[0] != 200)  # the signal was heard
+                status, response, text = server.ask("GET", "/health")
+                assert (status, json.loads(text)) == (503, {"status": "stopping"}), text
+                assert response.getheader("Connection") == "close", response.getheaders()
+                assert server.metrics()["lathe_texts_running"] == 2, server.metrics()
+                status, _, text = server.ask("POST", "/v1/completions", {"prompt": "a", "max_tokens": 1})
+                assert (status, error_of(text)["code"]) == (503, "stopping"), text
+                assert kept.sock.recv(1) == b"", "nobody waits for another request of this connection"
                 assert asks.is_alive(), answers
                 server.process.send_signal(signal.SIGTERM)
             asks.join()
@@ -132,14 +143,6 @@ def check_stopping(make_server):
             assert server.process.wait(60) == 0, server.process.stderr.read()
         finally:
             server.process.kill()
-
-
-def is_closed(port):
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=60).close()
-        return False
-    except ConnectionRefusedError:
-        return True
 
 
 def check_metrics(make_server):

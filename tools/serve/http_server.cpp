@@ -51,7 +51,10 @@ HttpServer::HttpServer(const Limits& limits) : limits_(limits) {
 }
 
 void HttpServer::stopAccepting() {
-  stopping_ = true;
+  stopping_ = closed_ = true;
+  // Where it does not listen yet stop() does nothing; accepting will fail on such a socket.
+  if (const socket_t listening = svr_sock_; listening != INVALID_SOCKET)
+    ::shutdown(listening, SHUT_RDWR);
   stop();
 }
 
@@ -76,7 +79,8 @@ bool HttpServer::process_and_close_socket(socket_t socket) {
   ++connections_;
   Connection connection(socket, limits_);
   for (int left = kMostRequests; left > 0; --left) {
-    if (!connection.awaitRequest(stopping_)) break;
+    // Who comes while the server stops is told so; who has had an answer is waited for no more.
+    if (!connection.awaitRequest(left == kMostRequests ? closed_ : stopping_)) break;
     bool closed = false;
     // Nothing is compressed: pieces of a stream are short, and the client is near.
     auto setUp = [](httplib::Request& request) { request.headers.erase("Accept-Encoding"); };

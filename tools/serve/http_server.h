@@ -14,6 +14,8 @@ class HttpServer final : public httplib::Server {
   /// Once bound: as many clients as the system lets may wait to be accepted, where httplib has 5
   /// and the others' connections are reset.
   void deepenBacklog() { ::listen(svr_sock_, SOMAXCONN); }
+  /// From now on a connection ends with its next answer. Others are still accepted, to be told.
+  void beginStopping() { stopping_ = true; }
   /// Accepts nobody from now on; connections end with the answer that they wait for.
   void stopAccepting();
   bool isStopping() const { return stopping_; }
@@ -26,7 +28,7 @@ class HttpServer final : public httplib::Server {
   static void turnAway(int socket);
 
   const Limits& limits_;
-  std::atomic<bool> stopping_{false};
+  std::atomic<bool> stopping_{false}, closed_{false};
   std::atomic<int64_t> connections_{0}, turnedAway_{0};
 };
 

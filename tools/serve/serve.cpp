@@ -74,15 +74,17 @@ extern "C" void lathe_serve_v1(Model& model, const Options& options) {
       failure = std::current_exception();
       model.engine->stop(0);
       model.engine->run();  // those who wait are told
-      server.stopAccepting();
     }
+    server.stopAccepting();  // no text runs any more
   });
-  // The first signal lets running texts end, the second cuts them.
+  // The first signal lets running texts end, and who asks meanwhile is told that the server stops;
+  // the second cuts them.
   std::thread watcher([&] {
     for (int count = 0; !ended;) {
       if (!Signals::wait(100)) continue;
       if (model.engine) model.engine->stop(count == 0 ? options.limits.stopSeconds : 0);
-      if (count++ == 0) server.stopAccepting();
+      if (count++ > 0) continue;
+      model.engine ? server.beginStopping() : server.stopAccepting();
     }
   });
   if (options.onListening) options.onListening(port);
