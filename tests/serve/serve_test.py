@@ -95,12 +95,6 @@ class Server:
         self.process.send_signal(signal.SIGTERM)
         assert self.process.wait(60) == 0, self.process.stderr.read()
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.kill()
-
 
 def events(text):
     parts = [part[len("data: "):] for part in text.split("\n\n") if part]
@@ -428,8 +422,7 @@ def soak(server):
 
 def check_blocks():
     """A cache in blocks that holds few texts at once: the same answers, and blocks that are counted."""
-    server = Server("--slots", "8", "--cache-block", "4", "--cache-tokens", "400")
-    try:
+    with server_limits.running(Server, "--slots", "8", "--cache-block", "4", "--cache-tokens", "400") as server:
         soak(server)
         m = server.metrics()
         assert m["lathe_cache_blocks"] == 100 and m["lathe_cache_blocks_reserved"] == 0, m
@@ -445,20 +438,13 @@ def check_blocks():
         assert server.metrics()["lathe_prompt_tokens_reused_total"] >= reused + 2 * 16
         status, answer = server.complete(prompt=" ".join(PROMPTS * 40), max_tokens=1)
         assert status == 400 and "tokens" in answer["error"]["message"], answer
-        server.stop()
-        said = server.process.stderr.read()
-        assert "--cache-tokens: a text has at most 400 tokens" in said and "instead of 512" in said, said
-    finally:
-        server.process.kill()
+    said = server.process.stderr.read()
+    assert "--cache-tokens: a text has at most 400 tokens" in said and "instead of 512" in said, said
     # More than all texts fill is of no use.
-    server = Server("--slots", "2", "--context", "64", "--cache-tokens", "1000000000")
-    try:
+    with server_limits.running(Server, "--slots", "2", "--context", "64", "--cache-tokens", "1000000000") as server:
         assert server.metrics()["lathe_cache_blocks"] == 2 * 64 // 32, server.metrics()
-        server.stop()
-        said = server.process.stderr.read()
-        assert "--cache-tokens: 2 texts of 64 tokens fill 128" in said, said
-    finally:
-        server.process.kill()
+    said = server.process.stderr.read()
+    assert "--cache-tokens: 2 texts of 64 tokens fill 128" in said, said
     refused = subprocess.run([OPTIONS.lathe, "serve", OPTIONS.model, "--port", "0", "--cache-block", "0", "--cache-tokens", "400"],
                              capture_output=True, text=True)
     assert refused.returncode == 2 and "--cache-tokens is of a cache in blocks" in refused.stderr, refused
@@ -466,16 +452,15 @@ def check_blocks():
 
 def check_queue():
     """One who asks for more than the queue holds is refused, and others find their places."""
-    server = Server("--slots", "1", "--queue", "12")
-    answers = []
+    with server_limits.running(Server, "--slots", "1", "--queue", "12") as server:
+        answers = []
 
-    def one(who, **asked):
-        source = asked.pop("source", None)
-        body = {"prompt": PROMPTS[0], "max_tokens": 300, "temperature": 0, **asked}
-        status, response, text = server.ask("POST", "/v1/completions", body, source=source)
-        answers.append((who, status, response.getheader("Retry-After"), json.loads(text)))
+        def one(who, **asked):
+            source = asked.pop("source", None)
+            body = {"prompt": PROMPTS[0], "max_tokens": 300, "temperature": 0, **asked}
+            status, response, text = server.ask("POST", "/v1/completions", body, source=source)
+            answers.append((who, status, response.getheader("Retry-After"), json.loads(text)))
 
-    try:
         server.process.send_signal(signal.SIGSTOP)  # all of them come at once
         threads = [threading.Thread(target=one, args=("much",)) for _ in range(30)]
         threads.append(threading.Thread(target=one, args=("user",), kwargs={"user": "x"}))
@@ -509,39 +494,34 @@ def check_queue():
         assert ended["finished"] == finished + 3 and ended["cancelled"] > 0 == ended["failed"], (finished, ended)
         status, answer = server.complete(prompt=["a"] * 5, max_tokens=300)
         assert status == 400 and "expected at most 4 texts" in answer["error"]["message"], answer
-        server.stop()
-    finally:
-        server.process.kill()
 
 
 def check_stop():
     """A signal lets running texts end, and refuses new ones."""
-    server = Server()
     answers = []
-    body = {"prompt": PROMPTS[0], "max_tokens": 400, "temperature": 0, "stream": True}
-    thread = threading.Thread(target=lambda: answers.append(server.ask("POST", "/v1/completions", body)[2]))
-    thread.start()
-    while server.metrics()["lathe_texts_running"] == 0 and thread.is_alive():
-        time.sleep(0.01)
-    server.stop()
+    with server_limits.running(Server, "--stop-timeout", "600") as server:
+        body = {"prompt": PROMPTS[0], "max_tokens": 400, "temperature": 0, "stream": True}
+        thread = threading.Thread(target=lambda: answers.append(server.ask("POST", "/v1/completions", body)[2]))
+        thread.start()
+        while server.metrics()["lathe_texts_running"] == 0 and thread.is_alive():
+            time.sleep(0.01)
     thread.join()
     assert events(answers[0])[-1]["choices"][0]["finish_reason"] in ("stop", "length")
 
 
 def check_key():
-    server = Server("--api-key-env", "SERVE_TEST_KEY", env={"SERVE_TEST_KEY": "secret"})
-    for path in ("/v1/models", "/metrics"):
-        status, response, text = server.ask("GET", path)
-        assert (status, response.getheader("WWW-Authenticate")) == (401, "Bearer"), (path, status)
-        assert json.loads(text)["error"]["type"] == "authentication_error", text
-    assert server.ask("GET", "/")[0] == 200
-    for other in ("Bearer secre", "Bearer secrets", "Bearer secretBearer secret", "Bearer Secret", "secret", ""):
-        assert server.ask("GET", "/v1/models", headers={"Authorization": other})[0] == 401, other
-    assert server.ask("GET", "/v1/models", headers={"Authorization": "Bearer secret"})[0] == 200
-    assert server.ask("GET", "/health")[0] == 200
-    if openai_checks.openai:
-        openai_checks.check_key(server.port, "secret")
-    server.stop()
+    with server_limits.running(Server, "--api-key-env", "SERVE_TEST_KEY", env={"SERVE_TEST_KEY": "secret"}) as server:
+        for path in ("/v1/models", "/metrics"):
+            status, response, text = server.ask("GET", path)
+            assert (status, response.getheader("WWW-Authenticate")) == (401, "Bearer"), (path, status)
+            assert json.loads(text)["error"]["type"] == "authentication_error", text
+        assert server.ask("GET", "/")[0] == 200
+        for other in ("Bearer secre", "Bearer secrets", "Bearer secretBearer secret", "Bearer Secret", "secret", ""):
+            assert server.ask("GET", "/v1/models", headers={"Authorization": other})[0] == 401, other
+        assert server.ask("GET", "/v1/models", headers={"Authorization": "Bearer secret"})[0] == 200
+        assert server.ask("GET", "/health")[0] == 200
+        if openai_checks.openai:
+            openai_checks.check_key(server.port, "secret")
 
 
 CHAT_TEMPLATE = ("{{ bos_token }}{% for m in messages %}{{ m.role }}{% if m.name %} {{ m.name }}{% endif %}: {{ m.content }}\n{% endfor %}"
@@ -563,8 +543,7 @@ def check_chat():
                                              check=True).stdout)["text"]
 
         first = generated(messages)
-        server = Server(model=folder)
-        try:
+        with server_limits.running(Server, model=folder) as server:
             body = {"messages": messages, "max_completion_tokens": 20, "temperature": 0}
             status, _, text = server.ask("POST", "/v1/chat/completions", body)
             assert status == 200 and json.loads(text)["choices"][0]["message"]["content"] == first, text
@@ -605,9 +584,6 @@ def check_chat():
             status, response, page = server.ask("GET", "/")
             assert status == 200 and "default-src 'none'" in response.getheader("Content-Security-Policy")
             assert "innerHTML =" not in page and not re.search(r"(src|href)=.?https?:", page)
-            server.stop()
-        finally:
-            server.process.kill()
         talk = subprocess.run([OPTIONS.lathe, "chat", folder, "-n", "20", "-q"], input="Once upon a time\nAnd then?\n",
                               capture_output=True, text=True, check=True).stdout
         second = generated([*messages, {"role": "assistant", "content": first},
@@ -628,8 +604,7 @@ def check_embeddings():
                 "architectures": ["BertModel"], "model_type": "bert", "vocab_size": 31000, "hidden_size": width,
                 "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16,
                 "max_position_embeddings": 64, "type_vocab_size": 2, "hidden_act": "gelu"}, weights_of, "bert.json")
-            server = Server(model=str(folder))
-            try:
+            with server_limits.running(Server, model=str(folder)) as server:
                 def asked(texts, encoding):
                     status, _, text = server.ask("POST", "/v1/embeddings", {"input": texts, "encoding_format": encoding})
                     assert status == 200, text
@@ -650,9 +625,6 @@ def check_embeddings():
                 if width == 8:
                     request_fields.check_embeddings(server, folder.name, width)
                 assert server.ask("POST", "/v1/completions", {"prompt": "a"})[0] == 400
-                server.stop()
-            finally:
-                server.process.kill()
 
 
 def check_openai(server):
@@ -699,10 +671,9 @@ def main():
         return [test for test in tests if not OPTIONS.only or test.__name__ in OPTIONS.only]
 
     if wanted(TOGETHER):
-        with Server("--slots", "8", "--cache-block", "0") as server:
+        with server_limits.running(Server, "--slots", "8", "--cache-block", "0") as server:
             for test in wanted(TOGETHER):
                 test(server)
-            server.stop()
     for test in wanted(ALONE):
         test()
     print("serve: as expected")
