@@ -75,11 +75,8 @@ std::map<std::string, std::vector<RankPrediction>> scalingOf(const ExplainReport
                                                              CompileFlags flags) {
   constexpr int64_t kMostRanks = 64;
   std::map<std::string, std::vector<RankPrediction>> scaling;
-  Mesh& mesh = flags.compile.pipeline.mesh;
-  auto add = [&, splitRows = mesh.splitRows](int64_t ranks, int64_t stages) {
-    mesh.ranks = ranks * stages;
-    mesh.stages = stages;
-    mesh.splitRows = splitRows && ranks > 1;
+  auto add = [&, asked = flags.compile.pipeline.mesh](int64_t ranks, int64_t stages) {
+    flags.compile.pipeline.mesh = resized(asked, ranks, stages);
     ExplainReport on = report;
     on.ranks = ranks;
     on.stages = stages;

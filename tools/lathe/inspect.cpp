@@ -14,6 +14,7 @@
 #include "tools/lathe/kernels.h"
 #include "tools/lathe/model.h"
 #include "tools/lathe/open_session.h"
+#include "tools/lathe/rank_links.h"
 #include "tools/lathe/verbs.h"
 
 namespace lathe::cli {
@@ -211,11 +212,8 @@ int inspectVerb(const ArgumentList& arguments) {
   // Inputs, sizes and weights are the same for every backend; the reference makes no code, and
   // knows no ranks. Without --ranks they are the whole model's, whatever the graph says of ranks.
   Mesh& mesh = flags.compile.pipeline.mesh;
-  int64_t& ranks = mesh.ranks;
-  ranks = std::max<int64_t>(mesh.ranksOfStage(), 1);
-  mesh.stages = 1;
-  mesh.splitRows &= ranks > 1;
-  if (!model.program) flags.compile.backend = ranks > 1 ? "cpu" : "reference";
+  mesh = resized(mesh, std::max<int64_t>(mesh.ranksOfStage(), 1), 1);
+  if (!model.program) flags.compile.backend = mesh.ranks > 1 ? "cpu" : "reference";
   std::shared_ptr<const Program> program = programOf(model, flags);
   if (hasOwnWeights(model) && !flags.randomWeights)
     checkProgramWeights(*program, path, model.loras);

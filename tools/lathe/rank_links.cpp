@@ -67,6 +67,13 @@ Mesh parseMesh(const std::string& text) {
                   text + "'");
 }
 
+Mesh resized(Mesh mesh, int64_t ranks, int64_t stages) {
+  mesh.ranks = ranks * stages;
+  mesh.stages = stages;
+  mesh.splitRows &= ranks > 1;
+  return mesh;
+}
+
 static bool isMessage(const Call& call) { return call.kind == "send" || call.kind == "receive"; }
 
 int exchangesOf(const Call& call) {

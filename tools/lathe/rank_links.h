@@ -25,6 +25,9 @@ Link sharedMemoryLink();
 /// "tp=8", "pp=4" or "tp=2,pp=4": ranks that share each layer, and stages of a pipeline. Throws
 /// Error (InvalidArgument).
 Mesh parseMesh(const std::string& text);
+/// The same for so many ranks in each of so many stages: rows are split where that was asked for
+/// and a layer has several ranks.
+Mesh resized(Mesh mesh, int64_t ranks, int64_t stages);
 
 /// How often the ranks exchange pieces in a call: of a sum those of the addends and those of the
 /// result, in a gather those that they have, in a message what is sent. 0 in other calls.

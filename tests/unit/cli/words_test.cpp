@@ -241,6 +241,18 @@ TEST(Words, MeshesAreRanksInStages) {
                 [&] { parseMesh(text); });
 }
 
+// Rows are split between the ranks of a layer, where there are several.
+TEST(Words, AMeshOfAnotherSizeSplitsRowsWhereItCan) {
+  for (const bool split : {false, true})
+    for (auto [ranks, stages] : {std::pair<int64_t, int64_t>{1, 1}, {1, 4}, {2, 1}, {4, 2}}) {
+      const Mesh mesh = resized({.axis = "a", .ranks = 8, .splitRows = split}, ranks, stages);
+      EXPECT_EQ(mesh.axis, "a");
+      EXPECT_EQ(mesh.ranks, ranks * stages);
+      EXPECT_EQ(mesh.stages, stages);
+      EXPECT_EQ(mesh.splitRows, split && ranks > 1) << ranks << " in " << stages;
+    }
+}
+
 // Of a cost that reads 800 bytes and writes 400, on five ranks: log2 rounds up to three steps.
 TEST(Words, WhatCollectivesTell) {
   const CostValues cost{0, 800, 400, 0};
