@@ -9,6 +9,7 @@
 #include "lathe/runtime/checkpoint.h"
 #include "lathe/runtime/json_reader.h"
 #include "lathe/runtime/npy.h"
+#include "lathe/runtime/program.h"
 #include "lathe/runtime/safetensors.h"
 #include "tests/unit/compiler/cli_runner.h"
 
@@ -381,6 +382,48 @@ TEST_F(CliTest, ProgramsTellWhereTheirWeightsWere) {
   std::string run = "run " + file("moved.lathe") + " --input input_ids=1x2xi64=1";
   expectFailure(2, "its weights are no longer at moved, seen from the program", run);
   EXPECT_THAT(outputOf(run + " --weights " + kModel), StartsWith("logits: f32[1, 2, 97]"));
+}
+
+// All of them, and in their order: the second is added to what the first has replaced.
+TEST_F(CliTest, ProgramsTellWhereTheirAdaptersWere) {
+  const std::string model = LATHE_TEST_DATA "/golden/checkpoints/lora",
+                    expected = model + "/expected.safetensors",
+                    input = " --input input_ids=@" + expected + ":input_ids --output ";
+  const Array logits = SafetensorsFile::open(expected).array("logits");
+  const auto recursive = std::filesystem::copy_options::recursive;
+  std::filesystem::copy(model, file("adapted"), recursive);
+  std::filesystem::copy(model + "/lora", file("second"), recursive);
+  const std::string one = " --lora " + file("adapted/lora"),
+                    two = one + " --lora " + file("second");
+  outputOf("compile " + file("adapted") + " --dtype f32" + one + " -o " + file("one.lathe"));
+  outputOf("run " + file("one.lathe") + input + file("one.npy"));
+  expectNear(loadNpy(file("one.npy")), logits, 1e-4);
+  outputOf("compile " + file("adapted") + " --dtype f32" + two + " -o " + file("two.lathe"));
+  outputOf("run " + file("two.lathe") + input + file("two.npy"));
+  outputOf("run " + file("adapted") + " --dtype f32" + two + input + file("folder.npy"));
+  expectNear(loadNpy(file("two.npy")), loadNpy(file("folder.npy")), 1e-4);
+  EXPECT_GT(std::abs(loadNpy(file("two.npy")).at(0) - logits.at(0)), 1e-3);
+
+  std::filesystem::remove_all(file("adapted/lora"));
+  const std::string run = "run " + file("one.lathe") + input + file("given.npy");
+  expectFailure(2,
+                "its LoRA folders are no longer at adapted/lora, seen from the program; say where "
+                "they are with --lora",
+                run);
+  outputOf(run + " --lora " + file("second"));
+  expectNear(loadNpy(file("given.npy")), logits, 1e-4);
+  auto noted = [&](const std::string& list) {
+    // Nobody else has it.
+    const auto program = std::const_pointer_cast<Program>(Program::open(file("one.lathe")));
+    program->metadata["lora_paths"] = list;
+    program->save(file("noted.lathe"));
+    return "run " + file("noted.lathe") + input + file("given.npy");
+  };
+  expectFailure(2,
+                "its LoRA folders are named by the absolute path /lora, which is not followed; "
+                "give them with --lora",
+                noted(R"(["/lora"])"));
+  expectFailure(3, "noted.lathe: lora_paths: expected an array, got an object", noted("{}"));
 }
 
 TEST_F(CliTest, InputsMayBeListedOrRepeatedAndNarrow) {
