@@ -364,6 +364,8 @@ class Partitioner {
       return m.make<LogicalAndOp>(m.compare(Compare::ge, id, m.scalar(idType, 0)),
                                   m.compare(Compare::lt, id, m.scalar(idType, double(end))));
     };
+    if (mesh_.splitRows)
+      tell(embedding, "rows are split behind products alone: each rank has all rows of this sum");
     const Value known = isInside(ids, table.getDimSize(0));
     auto column = dimsOf(tensorType(ids));
     column.push_back(m.dim(1));

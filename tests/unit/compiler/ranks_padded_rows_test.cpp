@@ -226,6 +226,21 @@ TEST(PaddedRows, FewerThanRanksStayOnEachRank) {
            "1 along axis 1 of f32[batch, 1, 16] is less than one for each of 2 ranks");
 }
 
+// What the ranks find of a table in parts of the vocabulary is added whole, and that is told.
+TEST(PaddedRows, OfATableEachRankHasAll) {
+  Graph g;
+  Tensor ids = g.input("ids", DType::I64, {g.dim("rows", 1, 64)});
+  g.output("y", layers(g, fused::embedding(ids, g.weight("table", DType::F32, {64, 16})), 1));
+  for (const bool split : {false, true}) {
+    const Mesh mesh{.ranks = 2, .splitRows = split};
+    expectIn(sharded(g, mesh), "of \"table\" axis 0 parts 2");
+    EXPECT_EQ(occurrences(reasonsOf(g, mesh),
+                          "rows are split behind products alone: each rank has all rows of this "
+                          "sum"),
+              int(split));
+  }
+}
+
 // Where a stage of a pipeline ends between a sum and a norm, ranks send each other their rows.
 TEST(PaddedRows, TheyCrossBordersOfStages) {
   Graph g;
