@@ -230,7 +230,8 @@ std::optional<std::string> differenceOf(const Array& was, const Array& is,
     if (a == b || (std::isnan(a) && std::isnan(b))) continue;
     if (mayDiffer(floats) && !std::isfinite(a)) continue;
     const double allowed = kTolerance * (std::abs(a) + middle) + moves[size_t(i)] + kTiny;
-    if (!real || !(std::abs(a - b) <= allowed)) return words(i);
+    // Beside an infinity every number is within what is allowed.
+    if (!real || !std::isfinite(a) || !(std::abs(a - b) <= allowed)) return words(i);
   }
   return std::nullopt;
 }

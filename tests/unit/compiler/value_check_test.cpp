@@ -61,6 +61,18 @@ TEST_F(ValueCheck, EqualValuesByAnotherFormulaAgree) {
   EXPECT_GT(runs_, 4);
 }
 
+// Weights have numbers of their own each, the same on both sides.
+TEST_F(ValueCheck, EachWeightHasItsOwnNumbers) {
+  const std::string weights =
+      "%v = lathe.weight \"v\" : tensor<3x4xf32>\n%w = lathe.weight \"w\" : tensor<3x4xf32>\n";
+  auto minus = [&](const std::string& operands) {
+    return weights + "%y = lathe.sub " + operands + " : tensor<3x4xf32>, tensor<3x4xf32>";
+  };
+  EXPECT_EQ(difference("tensor<3x4xf32>", minus("%v, %w"), minus("%v, %w")), "");
+  EXPECT_THAT(difference("tensor<3x4xf32>", minus("%v, %w"), minus("%w, %v")),
+              HasSubstr("and would be"));
+}
+
 TEST_F(ValueCheck, SaysWhichElementDiffersAndTheSizes) {
   EXPECT_THAT(difference(kRows, "%y = lathe.mul %a, %b : T, T", "%y = lathe.add %b, %a : T, T"),
               testing::MatchesRegex("element \\[0, 0\\] is .* and would be .* with rows=3"));
@@ -136,6 +148,18 @@ TEST_F(ValueCheck, NumbersAboutTheConstantsOfTheOps) {
   EXPECT_THAT(difference(wide, bound + "%y = lathe.min %a, %hi : T, tensor<i64>",
                          "%y = lathe.min %a, %a : T, T"),
               HasSubstr("and would be"));
+}
+
+TEST_F(ValueCheck, InfinitiesOfEitherSignAreAmongSpecialValues) {
+  const std::string type = "tensor<64xf32>", was = "%y = lathe.max %a, %a : T, T";
+  for (const std::string& by : {"max", "min"}) {
+    const std::string is = "%c = lathe.constant dense<" +
+                           std::string(by == "max" ? "-3.0e+38" : "3.0e+38") +
+                           "> : tensor<f32>\n%y = lathe." + by + " %a, %c : T, tensor<f32>";
+    EXPECT_THAT(difference(type, was, is, "%a: T, %b: T", "T", "", /*special=*/true),
+                HasSubstr("inf and would be"))
+        << by;
+  }
 }
 
 // Asked for, after the same sides agreed on numbers.
