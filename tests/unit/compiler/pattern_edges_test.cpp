@@ -139,6 +139,47 @@ TEST_F(PatternEdges, AWeightIsOneBehindViewsAndCastsAlone) {
                                     product,
                                 record),
               HasSubstr("wanted a weight"));
+  EXPECT_EQ(matched<MatmulOp>("%q = lathe.weight \"q\" : tensor<4x4xi8>\n"
+                              "%s = lathe.weight \"s\" : tensor<4x1xf32>\n"
+                              "%m = lathe.dequantize %q, %s axis 1 block 4 to f32 : "
+                              "tensor<4x4xi8>, tensor<4x1xf32>\n" +
+                                  product,
+                              record),
+            "");
+}
+
+// Of two alternatives that are as near, and of those that are no nearer than the first.
+TEST_F(PatternEdges, OfEqualMissesTheFirstIsTold) {
+  const std::string miss =
+      matched<NegOp>("%t = lathe.tanh %a : T\n %y = lathe.neg %t : T", [](DagPattern& p) {
+        Tensor x = p.any();
+        p.root(neg(p.anyOf({sigmoid(x), exp(x)})));
+      });
+  EXPECT_THAT(miss, HasSubstr("1 of 2 ops, then wanted lathe.sigmoid, found lathe.tanh"));
+}
+
+// A pattern has as many ops as its first spelling: what a longer one finds is no more.
+TEST_F(PatternEdges, NoMoreOpsAreFoundThanThereAre) {
+  const std::string body =
+      "%s = lathe.sigmoid %a : T\n %e = lathe.exp %s : T\n %y = lathe.neg %e : T";
+  EXPECT_THAT(matched<NegOp>(body,
+                             [](DagPattern& p) {
+                               Tensor x = p.any();
+                               p.root(neg(p.anyOf({tanh(x), exp(tanh(x))})));
+                             }),
+              HasSubstr("1 of 2 ops, then wanted lathe.tanh, found lathe.sigmoid"));
+}
+
+TEST_F(PatternEdges, SizesOfAnAlternativeThatIsNotTakenAreNotCompared) {
+  for (const bool turned : {false, true}) {
+    auto record = [&](DagPattern& p) {
+      Tensor x = p.any(), s = sigmoid(x);
+      turned ? p.sameDim(s, 0, x, 1) : p.sameDim(x, 1, s, 0);
+      p.root(exp(p.optional(s, x)));
+    };
+    EXPECT_EQ(matched<ExpOp>("%y = lathe.exp %a : T", record), "");
+    EXPECT_EQ(matched<ExpOp>("%s = lathe.sigmoid %a : T\n %y = lathe.exp %s : T", record), "");
+  }
 }
 
 TEST_F(PatternEdges, TheFirstReasonIsKept) {
@@ -172,6 +213,19 @@ TEST_F(PatternEdges, ValuesThatOthersReadAreThereInTime) {
               "");
     EXPECT_TRUE(succeeded(verify(*module_))) << text();
   }
+  // What the new ops read goes along in front of them, where it stands behind that reader.
+  EXPECT_EQ(replaced<TanhOp>("%n = lathe.neg %a : T\n %u = lathe.add %n, %b : T, T\n"
+                             "%w = lathe.exp %b : T\n %p = lathe.mul %n, %w : T, T\n"
+                             "%y = lathe.tanh %p : T\n %z = lathe.sub %y, %u : T, T",
+                             [](DagPattern& p) {
+                               Tensor x = p.any(), w = p.any(), n = p.mayEscape(neg(x));
+                               p.root(tanh(mul(n, w)));
+                               Tensor n2 = sub(x, w);
+                               p.replaceToo(n, n2);
+                               p.replaceWith(sqrt(n2));
+                             }),
+            "");
+  EXPECT_TRUE(succeeded(verify(*module_))) << text();
 }
 
 TEST_F(PatternEdges, WhatIsMatchedGoesAtOnce) {
@@ -246,6 +300,15 @@ TEST_F(PatternEdges, TheSameTermsAreExact) {
                                        p.replaceWith(logicalNot(logicalOr(x, y)));
                                      }),
               HasSubstr("would not compute the same bits"));
+  // Operands that both sides have are not the difference, in whatever order they come.
+  EXPECT_THAT(replaced<AddOp>("%e = lathe.exp %a : T\n %n = lathe.sqrt %b : T\n"
+                              "%y = lathe.add %e, %n : T, T",
+                              [](DagPattern& p) {
+                                Tensor x = p.any(), y = p.any();
+                                p.root(add(exp(x), sqrt(y)));
+                                p.replaceWith(add(tanh(y), exp(x)));
+                              }),
+              HasSubstr("lathe.sqrt of f32[seq, 4] became lathe.tanh of f32[seq, 4]"));
 }
 
 // A value that many layers share names some of them.
@@ -316,6 +379,28 @@ TEST_F(PatternEdges, ReplacementsOfAnotherKindAreKnownBeforeAMatch) {
               p.replaceWith(compare(y, x, Compare::gt));
             }),
             "");
+  // A dtype that comes with the match may be any, whatever was recorded.
+  EXPECT_EQ(why([](DagPattern& p) {
+              Tensor x = p.any(DType::BF16);
+              p.root(p.anyAttribute(cast(x, DType::F32), "dtype"));
+              p.replaceWith(abs(x));
+            }),
+            "");
+}
+
+// Of rewrites and of the ops that they make: either ends it, and the last one that fits is taken.
+TEST(RewriteBudgets, EndAtTheirLastRewriteOrOp) {
+  RewriteBudget ops(1);
+  EXPECT_TRUE(ops.take("p", 2031));
+  EXPECT_TRUE(ops.take("p", 1));
+  EXPECT_FALSE(ops.exhausted());
+  EXPECT_FALSE(ops.take("q", 1));
+  EXPECT_FALSE(ops.take("p", 0)) << "nothing more once it is used up";
+  EXPECT_EQ(ops.text(), "pattern 'q' was the last of 2 rewrites, which made 2032 ops");
+  RewriteBudget rewrites(1);
+  for (int i = 0; i < 1008; ++i) EXPECT_TRUE(rewrites.take("p", 1));
+  EXPECT_FALSE(rewrites.take("q", 1));
+  EXPECT_EQ(rewrites.text(), "pattern 'q' was the last of 1008 rewrites, which made 1008 ops");
 }
 
 }  // namespace

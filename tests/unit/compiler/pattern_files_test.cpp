@@ -639,6 +639,23 @@ TEST_F(PatternFilesTest, AMissingPdllToolIsNamed) {
   setenv("PATH", path.c_str(), 1);
 }
 
+// What has no name may be any size.
+TEST_F(PatternFilesTest, UnknownSizesAreNotProvablyEqual) {
+  OwningOpRef<ModuleOp> module = parseModule(*context_, R"(
+    func.func @f(%a: tensor<?xf32>, %b: tensor<?x4xf32, #lathe.dims<seq, 4>>) { return })",
+                                             "test");
+  const NativeConstraint* same =
+      llvm::find_if(nativeConstraints(), [](auto& c) { return c.name == "same_dim"; });
+  auto f = *module->getOps<func::FuncOp>().begin();
+  const Attribute first = IntegerAttr::get(IntegerType::get(context_.get(), 64), 0);
+  auto equal = [&](unsigned a, unsigned b) {
+    return same->holds({{f.getArgument(a), {}}, {{}, first}, {f.getArgument(b), {}}, {{}, first}});
+  };
+  EXPECT_FALSE(equal(0, 0));
+  EXPECT_FALSE(equal(0, 1));
+  EXPECT_TRUE(equal(1, 1));
+}
+
 // The page that users read names everything that files may use.
 TEST(PatternNativesTest, AreDocumented) {
   std::string page = test::readFile(LATHE_SOURCE_DIR "/docs/write-a-fusion.md");

@@ -445,10 +445,22 @@ PatternLibrary squareRoots(MLIRContext* context) {
   return library;
 }
 
+// And one that takes every root, of a smaller benefit.
+PatternLibrary allRoots(MLIRContext* context) {
+  PatternLibrary library = squareRoots(context);
+  addPattern(library, context, "root", [](DagPattern& p) {
+    Tensor x = p.any();
+    p.root(sqrt(x));
+    p.replaceWith(sigmoid(x));
+  });
+  return library;
+}
+
 class RewriteLogTest : public PatternTest {
  protected:
   // Two square roots; runs the fusions under the log's options.
-  std::vector<RewriteLog::Entry> run(RewriteLog::Options options) {
+  std::vector<RewriteLog::Entry> run(RewriteLog::Options options,
+                                     const PatternsFor& patterns = squareRoots) {
     module_ = parseModule(*context_, R"(
       func.func @f(%a: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
         %0 = lathe.mul %a, %a : tensor<4xf32>, tensor<4xf32> loc("model.cc":1:1)
@@ -460,7 +472,7 @@ class RewriteLogTest : public PatternTest {
                           "test");
     RewriteLog log(context_.get(), context_->getOrLoadDialect<LatheDialect>(), options);
     PassManager manager(context_.get());
-    manager.addPass(createFusePass(squareRoots));
+    manager.addPass(createFusePass(patterns));
     EXPECT_TRUE(succeeded(manager.run(*module_)));
     return log.entries();
   }
@@ -493,6 +505,16 @@ TEST_F(RewriteLogTest, LeavesOutOneAttempt) {
   EXPECT_EQ(run({.skipAttempt = first}).size(), 1u);
   EXPECT_EQ(count("lathe.abs"), 1);
   EXPECT_TRUE(has(print(*module_), "%1 = lathe.sqrt %0")) << print(*module_);
+}
+
+TEST_F(RewriteLogTest, AnAttemptThatIsLeftOutLeavesItsOpToOtherPatterns) {
+  const uint64_t first = run({}, allRoots)[0].attempt;
+  const auto entries = run({.skipAttempt = first}, allRoots);
+  ASSERT_EQ(entries.size(), 2u);
+  EXPECT_EQ(entries[0].what, "root");
+  EXPECT_EQ(entries[1].what, "square-root");
+  EXPECT_EQ(count("lathe.sigmoid"), 1);
+  EXPECT_EQ(count("lathe.abs"), 1);
 }
 
 TEST_F(RewriteLogTest, IsDetachedWhenItEnds) {
