@@ -306,6 +306,29 @@ TEST(OpCosts, WhatIsReadBackOfAStateIsHeld) {
   }
 }
 
+TEST(OpCosts, WhatACallWritesIntoAStateIsHeld) {
+  for (const char* kind : {"update", "paged_update", "rope_append", "add"}) {
+    Graph g;
+    Dim batch = g.dim("batch", 1, 64), cache = g.dim("cache", 1, 4096);
+    g.state("k", DType::F32, {batch, 2, cache, 64});
+    g.entry("forward");
+    Tensor value = g.input("value", DType::F32, {batch, 2, 1, 64});
+    Tensor positions = g.input("positions", DType::I64, {batch});
+    Tensor k = update(g.readState("k"), value, positions, 2);
+    g.writeState("k", k);
+    g.output("y", reduceMax(k, {-1}));
+    std::vector<mlir::Operation*> ops = opsOf(g);
+    ASSERT_EQ(ops.size(), 2u);
+    mlir::OpBuilder b(ops[0]);
+    auto call = KernelOp::create(
+        b, ops[0]->getLoc(), ops[0]->getResultTypes(), ops[0]->getOperands(), b.getStringAttr(kind),
+        mlir::FlatSymbolRefAttr(), b.getDictionaryAttr({}), mlir::DenseI64ArrayAttr());
+    ops[0]->replaceAllUsesWith(call->getResults());
+    const DimExpr whole = DimExpr(2 * 64 * 4) * batch * cache;
+    EXPECT_EQ(costOf(ops[1])->held, kind == std::string("add") ? DimExpr(0) : whole) << kind;
+  }
+}
+
 TEST(OpCosts, AnUpdateWritesItsBlockAndAReshapeNothing) {
   Graph g;
   Dim batch = g.dim("batch", 1, 64), cache = g.dim("cache", 1, 4096);

@@ -112,6 +112,14 @@ Table attentionFunctions() {
        },
        kArgument,
        {"divides the query heads"}},
+      {"attention_of_more_values_than_keys",
+       [] {
+         Heads m;
+         Tensor q = m.in(DType::F32, {m.batch, 4, 5, 4});
+         nn::attention(q, m.k, q);
+       },
+       kArgument,
+       {"divides the query heads"}},
       {"attention_of_symbolic_depth",
        [] {
          Heads m;

@@ -193,6 +193,9 @@ TEST(InputSpec, IntegersHaveTheRangeOfTheirDtype) {
                   [&] { parseInputSpec(form + past, "x"); });
     }
   }
+  for (const char* values : {"1,2", "1,2,3,4"})
+    expectError(ErrorCode::InvalidArgument, "--input x: expected 1 value or 3 for i32[3], got ",
+                [&] { parseInputSpec("3xi32=" + std::string(values), "x"); });
   expectError(ErrorCode::InvalidArgument, "for i4, got '8'", [] { parseInputSpec("i4=8", "x"); });
   expectError(ErrorCode::InvalidArgument, "for u4, got '16'", [] { parseInputSpec("u4=16", "x"); });
   expectError(ErrorCode::InvalidArgument, "for i8, got '-129'",

@@ -36,6 +36,16 @@ TEST(NnAttention, AGivenScaleIsTakenInEveryForm) {
   }
 }
 
+// Of one text a mask of its keys is that of each query.
+TEST(NnAttention, AMaskOfOneTextCanBeReadOneWay) {
+  Recording r;
+  Tensor q = r.g.input("q1", DType::F32, {1, 2, 3, 16}),
+         k = r.g.input("k1", DType::F32, {1, 2, 5, 16});
+  Tensor mask = r.g.input("keys", DType::Bool, {1, 5});
+  std::string t = r.text(nn::attention(q, k, k, {.mask = mask}));
+  EXPECT_EQ(ops(t, "select"), 1);
+}
+
 TEST(NnAttention, GroupedHeadsAreRepeated) {
   Recording r;
   Qkv a(r, 2, DType::F32);

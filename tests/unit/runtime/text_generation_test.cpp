@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/container.h"
 #include "tests/unit/fake_language_model.h"
 #include "tests/unit/test_files.h"
 
@@ -514,6 +515,16 @@ TEST(PromptCache, GoesOnWhereItWasSaved) {
   Writer shorter({.seed = 3, .maxPositions = 32});
   expectError(ErrorCode::InvalidFile, "ids: expected from 1 to 32 tokens, got 34",
               [&] { shorter.generator.loadCache(file); });
+}
+
+TEST(PromptCache, OfNoTokensIsRefused) {
+  test::TemporaryFolder folder;
+  ContainerWriter writer;
+  writer.setHeader(R"({"kind": "prompt_cache", "ids": []})");
+  writer.save(folder / "cache");
+  Writer write;
+  expectError(ErrorCode::InvalidFile, "ids: expected from 1 to 256 tokens, got 0",
+              [&] { write.generator.loadCache(folder / "cache"); });
 }
 
 // A state with several axes in front of its positions, of which each row has its own.
