@@ -54,6 +54,7 @@ import table_seams  # noqa: E402
 import table_stages  # noqa: E402
 import table_surface  # noqa: E402
 import table_unseen  # noqa: E402
+import table_upper  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MUTANTS = (table_compiler.MUTANTS + table_backends.MUTANTS + table_runtime.MUTANTS +
@@ -64,7 +65,7 @@ MUTANTS = (table_compiler.MUTANTS + table_backends.MUTANTS + table_runtime.MUTAN
            table_interior.MUTANTS + table_overlooked.MUTANTS + table_numbers.MUTANTS +
            table_rooms.MUTANTS + table_answers.MUTANTS + table_stages.MUTANTS +
            table_exam.MUTANTS + table_edges.MUTANTS + table_limits.MUTANTS +
-           table_kernels.MUTANTS)
+           table_kernels.MUTANTS + table_upper.MUTANTS)
 WANTED = 0.95
 PYTHON = os.environ.get("LATHE_PYTHON", "python3")
 LEAST = 70  # bugs in the tables
