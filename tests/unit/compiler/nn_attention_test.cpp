@@ -36,6 +36,14 @@ TEST(NnAttention, AGivenScaleIsTakenInEveryForm) {
   }
 }
 
+// Heads of a size of their own need not divide the width.
+TEST(NnAttention, HeadsMayBeOfAnotherSizeThanTheirShareOfTheWidth) {
+  Recording r;
+  Tensor x = r.g.input("x10", DType::F32, {1, 3, 10});
+  const nn::CausalSelfAttention attention(r.g, "own", {.dModel = 10, .heads = 3, .headDim = 4});
+  EXPECT_EQ(attention(x).shape(), x.shape());
+}
+
 // Of one text a mask of its keys is that of each query.
 TEST(NnAttention, AMaskOfOneTextCanBeReadOneWay) {
   Recording r;

@@ -53,6 +53,46 @@ TEST(StoredWeights, EveryAdapterOfAWeightIsAdded) {
   EXPECT_EQ(with({other.path(), one.path()}), (std::vector<double>{11, 102, 23, 304}));
 }
 
+// What is stored as [inputs, outputs] is updated by the product the other way round.
+TEST(StoredWeights, AnUpdateOfATransposedWeightIsTransposed) {
+  const TemporaryFolder model, adapter;
+  saveSafetensors(model / "model.safetensors",
+                  {{"m.weight", Array::fromFloats({1, 2, 3, 4}, {2, 2})}});
+  addAdapter(adapter, {1, 0}, {1, 2}, 10);  // 10 to the first row's first, 20 behind it
+  adapter.write(
+      "adapter_config.json",
+      json{{"peft_type", "LORA"}, {"r", 1}, {"lora_alpha", 10}, {"fan_in_fan_out", true}}.dump());
+  const Checkpoint checkpoint = Checkpoint::open(model.path(), {adapter.path()});
+  Graph g;
+  g.output("y", g.weight("m.weight", DType::F32, {2, 2}) * 1.0);
+  readAsStored(g, checkpoint);
+  Session session(compile(g, {.backend = "reference"}));
+  session.bindWeights(checkpoint);
+  EXPECT_EQ(valuesOf(session.run("forward", {}).at("y")), (std::vector<double>{11, 22, 3, 4}));
+}
+
+// Rows of a table are chosen before they are widened, columns behind it.
+TEST(StoredWeights, ColumnsOfATableAreNoRows) {
+  const TemporaryFolder model;
+  Array table(DType::BF16, {3, 2});
+  for (int64_t i = 0; i < 6; ++i) table.set(i, double(i));
+  saveSafetensors(model / "model.safetensors", {{"t", table}});
+  const Checkpoint checkpoint = Checkpoint::open(model.path());
+  for (const int64_t axis : {0, 1}) {
+    Graph g;
+    Tensor ids = g.input("ids", DType::I64, {2});
+    g.output("y", gather(g.weight("t", DType::F32, {3, 2}), ids, axis));
+    readAsStored(g, checkpoint);
+    Session session(compile(g, {.backend = "reference"}));
+    session.bindWeights(checkpoint);
+    Array given(DType::I64, {2});
+    given.as<int64_t>()[0] = 1;
+    const Array y = session.run("forward", {{"ids", given}}).at("y");
+    EXPECT_EQ(valuesOf(y), axis == 0 ? (std::vector<double>{2, 3, 0, 1})
+                                     : (std::vector<double>{1, 0, 3, 2, 5, 4}));
+  }
+}
+
 // An update of a weight that the graph does not read would be lost without a word.
 TEST(StoredWeights, AnUpdateOfWhatNobodyReadsIsAnError) {
   const TemporaryFolder model, adapter;
