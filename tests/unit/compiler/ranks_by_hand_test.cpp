@@ -106,6 +106,17 @@ TEST(WeightsByHand, BracketsAndBracesAreThemselves) {
   }
 }
 
+TEST(WeightsByHand, ABackslashIsItself) {
+  Graph g;
+  const Tensor x = g.input("x", DType::F32, {3, 8});
+  g.output("y", fused::linear(x, g.weight("a\\b", DType::F32, {6, 8})) +
+                    fused::linear(x, g.weight("ab", DType::F32, {6, 8})));
+  g.shard("a\\b", 1);
+  const std::string ir = sharded(g, {.ranks = 2});
+  expectIn(ir, "of \"a\\\\b\" axis 1 parts 2");
+  EXPECT_EQ(occurrences(ir, "\"ab@"), 0) << ir;
+}
+
 // What ranks add up behind the products of experts is one sum of each product.
 TEST(WeightsByHand, AProductOfTwoSumsIsNoSumOfProducts) {
   Graph g;
@@ -154,6 +165,8 @@ TEST(WeightsByHand, MistakesAreNamedAtTheirLine) {
   text = said([](Graph& g) { g.shard("blocks.0.mlp.gate_proj.weight", 2); }, 2);
   expectIn(text, "the weight 'blocks.0.mlp.gate_proj.weight' is f32[24, 16], which has no axis 2");
   expectIn(text, "ranks_by_hand_test.cpp:");
+  text = said([](Graph& g) { g.shard("blocks.0.mlp.gate_proj.weight", -3); }, 2);
+  expectIn(text, "is f32[24, 16], which has no axis -3");
   text = said([](Graph& g) { g.shard("blocks.9.*", 0); }, 2);
   expectIn(text, "no weight of the graph has a name like 'blocks.9.*'");
   expectIn(text, "ranks_by_hand_test.cpp:");
