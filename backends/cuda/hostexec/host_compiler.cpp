@@ -326,12 +326,15 @@ void HostCompiler::buildAll(const std::vector<const KernelText*>& kernels) {
 std::vector<Kernel> HostCompiler::compile(const std::vector<KernelText>& kernels) {
   std::vector<const KernelText*> missing;
   std::set<std::string> seen;
-  for (const KernelText& kernel : kernels) {
-    expectName(kernel);
-    const std::string path = pathOf(kernel);
-    if (seen.insert(path).second && !isUsable(path + ".so")) missing.push_back(&kernel);
-  }
   try {
+    // Ranks that are threads load one program at the same time: the first compiles for all.
+    static std::mutex building;
+    std::lock_guard lock(building);
+    for (const KernelText& kernel : kernels) {
+      expectName(kernel);
+      const std::string path = pathOf(kernel);
+      if (seen.insert(path).second && !isUsable(path + ".so")) missing.push_back(&kernel);
+    }
     buildAll(missing);
   } catch (const fs::filesystem_error& e) {
     throw cacheError(e);

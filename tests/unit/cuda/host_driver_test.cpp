@@ -5,6 +5,8 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <latch>
+#include <thread>
 
 #include "backends/cuda/device/headers.h"
 #include "backends/cuda/hostexec/host_compiler.h"
@@ -447,6 +449,24 @@ TEST_F(HostDriverTest, textsAreCompiledOnce) {
   // Nothing of the work is left over.
   for (const auto& entry : std::filesystem::directory_iterator(cache))
     EXPECT_NE(entry.path().filename().string().substr(0, 4), "new-") << entry.path();
+}
+
+// As ranks do that are threads of one process.
+TEST_F(HostDriverTest, threadsThatWantOneTextCompileItOnce) {
+  const std::string cache = folder_ + "/kept";
+  std::vector<host::HostCompiler> compilers;
+  for (int i = 0; i < 4; ++i) compilers.emplace_back(host::Mode::Fast, cache);
+  std::latch together(4);
+  std::vector<std::thread> threads;
+  for (host::HostCompiler& compiler : compilers)
+    threads.emplace_back([&] {
+      together.arrive_and_wait();
+      EXPECT_EQ(compiler.compile({{"a", kernel("a", "int* p", "p[0] = 1;")}}).size(), 1u);
+    });
+  for (std::thread& thread : threads) thread.join();
+  int compiled = 0;
+  for (const host::HostCompiler& compiler : compilers) compiled += compiler.compiled();
+  EXPECT_EQ(compiled, 1);
 }
 
 TEST_F(HostDriverTest, brokenCacheEntriesAreMadeAgain) {
