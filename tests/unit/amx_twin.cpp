@@ -8,6 +8,9 @@
 #include "tests/unit/kernel_tiers.h"
 
 namespace lathe::cpu {
+
+const bool runsOnTwin = true;
+
 namespace {
 
 TEST(AmxTwin, TakesThePlaceOfTheLibrarysKernels) {
