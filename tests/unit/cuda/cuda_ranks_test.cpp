@@ -179,7 +179,8 @@ TEST_P(CudaRanks, SumsOfBf16AreRoundedOnceBehindThem) {
 
 Graph languageModel() {
   Graph g;
-  Dim batch = g.dim("batch", 1, 8), cache = g.dim("cache", 1, 64), seq = g.dim("seq", 1, 64);
+  // Room for what is run: kernels for more rows are not made.
+  Dim batch = g.dim("batch", 1, 3), cache = g.dim("cache", 1, 64), seq = g.dim("seq", 1, 4);
   nn::TransformerLM model(g, "",
                           {.vocabSize = 32,
                            .dModel = 24,

@@ -79,6 +79,8 @@ void expectNear(const Array& got, const Array& want, int64_t head, DType dtype,
 TEST_P(NormedProjection, IsTheReferences) {
   NormedDecoder model = GetParam().model;
   model.projectsOnly = true;
+  // Room for what is run: kernels for more rows are not made.
+  if (!test::inDepth()) model.maxSeq = 4;
   const Graph graph = model.graph();
   const bool inClusters = GetParam().cluster > 1;
   auto program = compiledAs(graph, inClusters ? "gemv-dot warps=8x1 splits=1 columns=2" : "");

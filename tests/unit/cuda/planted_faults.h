@@ -78,7 +78,12 @@ inline Graph smallModel(int64_t keyHeads = 1) {
   config.headDim = 64;
   config.maxPositions = 32;
   config.tieWordEmbeddings = true;
-  return buildLlama(config, {.dtype = DType::BF16, .weightDType = DType::BF16, .greedy = true});
+  // Room for what tests run: kernels for more rows are not made.
+  return buildLlama(config, {.dtype = DType::BF16,
+                             .weightDType = DType::BF16,
+                             .maxBatch = 1,
+                             .maxSeq = 4,
+                             .greedy = true});
 }
 // A decode step that writes the last place of its cache.
 inline Recorded decodeStep() {
