@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <set>
 #include <utility>
@@ -23,6 +25,7 @@
 #include "tests/conformance/cases.h"
 #include "tests/depth.h"
 #include "tests/golden/seed_models.h"
+#include "tests/unit/test_files.h"
 #include "tests/unit/cuda/host_program.h"
 
 namespace lathe::cuda {
@@ -36,7 +39,7 @@ struct Run {
 
 struct Subject {
   std::string name;
-  std::shared_ptr<Program> program;
+  std::shared_ptr<const Program> program;
   std::vector<Run> runs;
   WeightSource weights = {};  ///< none: random
   SymbolValues symbols = {};  ///< that no input shows
@@ -65,12 +68,26 @@ void prepare(Program& program, const std::string& prefix) {
   storeKernels(program, table, kernels);
 }
 
+/// The prepared program of a subject: read from the folder that LATHE_TEST_PROGRAMS names where it
+/// is there, else compiled and written there. A compiler under AddressSanitizer would take most of
+/// the time of that process.
+std::shared_ptr<const Program> preparedProgram(const std::string& name,
+                                               const std::function<Program()>& compiled) {
+  const char* folder = std::getenv("LATHE_TEST_PROGRAMS");
+  const std::string path = folder ? std::string(folder) + "/" + name : "";
+  if (std::filesystem::exists(path)) return Program::open(path);
+  auto program = std::make_shared<Program>(compiled());
+  prepare(*program, name + "_");
+  if (folder) program->save(path);
+  return program;
+}
+
 Subject samplesOf(const conformance::OpRow& row, DType dtype) {
   const auto samples = row.samples(dtype);
   Subject s;
   s.name = row.op.substr(6) + "_" + std::string(nameOf(dtype));
-  s.program =
-      std::make_shared<Program>(compile(conformance::recordSamples(samples), {.backend = "cuda"}));
+  s.program = preparedProgram(
+      s.name, [&] { return compile(conformance::recordSamples(samples), {.backend = "cuda"}); });
   const Arrays weights = conformance::makeData(samples, {3, 33}, row.op).weights;
   s.weights = [weights](const std::string& name) { return weights.at(name); };
   for (conformance::Sizes sizes :
@@ -92,7 +109,8 @@ Array firstHalf(const Array& whole) {
 Subject seedOf(const seeds::SeedModel& model, DType dtype) {
   Subject s;
   s.name = model.name + "_" + std::string(nameOf(dtype));
-  s.program = std::make_shared<Program>(compile(model.build(dtype), {.backend = "cuda"}));
+  s.program =
+      preparedProgram(s.name, [&] { return compile(model.build(dtype), {.backend = "cuda"}); });
   for (const seeds::SeedCall& call : model.calls(dtype))
     s.runs.push_back({call.entry, call.inputs});
   s.launchesAll = model.name == "dit";
@@ -122,8 +140,9 @@ Subject stories(DType dtype) {
   // Room for what is run: kernels for more rows are not made.
   const FamilyOptions room{
       .dtype = dtype, .weightDType = DType::BF16, .maxBatch = 1, .maxSeq = 5, .cacheCapacity = 64};
-  s.program = std::make_shared<Program>(
-      compile(buildLlama(loadLlamaConfig(folder), room), {.backend = "cuda"}));
+  s.program = preparedProgram(s.name, [&] {
+    return compile(buildLlama(loadLlamaConfig(folder), room), {.backend = "cuda"});
+  });
   s.weights = [checkpoint](const std::string& name) {
     auto found = checkpoint->find(name);
     return found ? *found : Array();
@@ -149,9 +168,10 @@ Subject small(DType dtype) {
   config.maxPositions = 64;
   Subject s;
   s.name = "small_" + std::string(nameOf(dtype));
-  s.program = std::make_shared<Program>(
-      compile(buildLlama(config, {.dtype = dtype, .weightDType = DType::BF16, .maxBatch = 20}),
-              {.backend = "cuda"}));
+  s.program = preparedProgram(s.name, [&] {
+    return compile(buildLlama(config, {.dtype = dtype, .weightDType = DType::BF16, .maxBatch = 20}),
+                   {.backend = "cuda"});
+  });
   s.symbols = {{"cache", 64}};
   for (const char* entry : {"forward", "prefill"}) {
     for (int64_t tokens : {1, 3, 7, 12, 24, 40}) s.runs.push_back(step(entry, 1, tokens, 0));
@@ -180,15 +200,13 @@ std::set<std::string> launchable(const KernelTable& table) {
 }
 
 /// Runs the kernels of all subjects: nearly every one that can be launched is.
-void runAll(std::vector<Subject>& subjects, const std::string& options) {
+void runAll(const std::vector<Subject>& subjects, const std::string& options) {
   std::vector<host::KernelText> texts;
-  for (Subject& s : subjects) {
-    prepare(*s.program, s.name + "_");
+  for (const Subject& s : subjects)
     for (const KernelCode& k : kernelCodeOf(*s.program)) texts.push_back({k.name, k.source});
-  }
   host::HostCompiler(host::parseOptions(options).mode).compile(texts);
   size_t count = 0, launches = 0;
-  for (Subject& s : subjects) {
+  for (const Subject& s : subjects) {
     SCOPED_TRACE(s.name);
     std::set<std::string> launched;
     try {
@@ -257,14 +275,8 @@ std::vector<Subject> subjects() {
 }
 
 // What the two processes run.
-TEST(GeneratedKernels, DISABLED_check) {
-  auto all = subjects();
-  runAll(all, "check,random,seed=5");
-}
-TEST(GeneratedKernels, DISABLED_asan) {
-  auto all = subjects();
-  runAll(all, "asan");
-}
+TEST(GeneratedKernels, DISABLED_check) { runAll(subjects(), "check,random,seed=5"); }
+TEST(GeneratedKernels, DISABLED_asan) { runAll(subjects(), "asan"); }
 
 host::ProcessResult runSelf(const std::string& filter, std::vector<std::string> environment) {
   environment.insert(environment.begin(), "/usr/bin/env");
@@ -275,6 +287,10 @@ host::ProcessResult runSelf(const std::string& filter, std::vector<std::string> 
 }
 
 TEST(GeneratedKernels, PassAllChecksInRandomOrderAndAddressSanitizer) {
+  const test::TemporaryFolder programs;
+  setenv("LATHE_TEST_PROGRAMS", programs.path().c_str(), 1);
+  const size_t count = subjects().size();
+  EXPECT_GE(std::distance(std::filesystem::directory_iterator(programs.path()), {}), count);
   auto checking =
       std::async(std::launch::async, [] { return runSelf("GeneratedKernels.DISABLED_check", {}); });
   // Why AddressSanitizer cannot run here, or what it found.
