@@ -76,9 +76,9 @@ struct OpCase {
   }
 };
 
-class Program {
+class ReferenceProgram {
  public:
-  explicit Program(const std::string& text)
+  explicit ReferenceProgram(const std::string& text)
       : context_(createContext()), module_(parseModule(*context_, text, "test.mlir")) {}
   mlir::func::FuncOp function() { return *module_->getOps<mlir::func::FuncOp>().begin(); }
   std::vector<Array> run(const std::vector<Array>& arguments,

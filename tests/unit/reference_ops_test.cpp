@@ -487,7 +487,7 @@ class ReferenceOp : public testing::TestWithParam<size_t> {};
 TEST_P(ReferenceOp, GivesValuesWorkedOutByHand) {
   const OpCase& c = opCases()[GetParam()];
   SCOPED_TRACE(c.text());
-  Program program(c.text());
+  ReferenceProgram program(c.text());
   program.weights = [](const std::string&) {
     return Array::fromFloats(std::vector{5.f, 6.f}, {2});
   };

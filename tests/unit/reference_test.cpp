@@ -20,7 +20,7 @@ TEST(Reference, PhiloxGivesThePublishedVectors) {
 
 TEST(Reference, CastsALargeIntegerWithOneRounding) {
   // 2^60 + 2^36 + 1 lies above the middle of two floats; as a double it lies on it.
-  Program program(
+  ReferenceProgram program(
       "func.func @f(%a: tensor<1xi64>) -> tensor<1xf32> {\n"
       "  %r = lathe.cast %a to f32 : tensor<1xi64>\n  return %r : tensor<1xf32>\n}");
   std::vector<int64_t> value{(int64_t(1) << 60) + (int64_t(1) << 36) + 1};
@@ -28,7 +28,7 @@ TEST(Reference, CastsALargeIntegerWithOneRounding) {
 }
 
 TEST(Reference, KeepsIntegersThatNoDoubleHolds) {
-  Program program(
+  ReferenceProgram program(
       "func.func @f(%a: tensor<2xi64>) -> tensor<2xi64> {\n"
       "  %r = lathe.add %a, %a : tensor<2xi64>, tensor<2xi64>\n  return %r : tensor<2xi64>\n}");
   std::vector<int64_t> values{(int64_t(1) << 61) + 1, INT64_MAX};
@@ -46,18 +46,19 @@ constexpr const char* kNarrowing =
 
 TEST(Reference, OwnDtypeRoundsEveryResult) {
   Array x = Literal{"1xf32", {1 + 0x1p-8}}.array();
-  EXPECT_EQ(show(Program(kNarrowing).run({x})[0]), "1");
+  EXPECT_EQ(show(ReferenceProgram(kNarrowing).run({x})[0]), "1");
 }
 
 TEST(Reference, Float64NeverRounds) {
   Array x = Literal{"1xf64", {1 + 0x1p-30}}.array();
-  Array y = Program(kNarrowing).run({x}, Precision::Float64)[0];
+  Array y = ReferenceProgram(kNarrowing).run({x}, Precision::Float64)[0];
   ASSERT_EQ(y.dtype(), DType::F64);
   EXPECT_EQ(y.at(0), (1 + 0x1p-30) * (1 + 0x1p-30));
 }
 
 TEST(Reference, Float64TakesArgumentsOfAnyFloatDtype) {
-  EXPECT_EQ(show(Program(kNarrowing).run({Literal{"1xbf16", {3}}.array()}, Precision::Float64)[0]),
+  EXPECT_EQ(show(ReferenceProgram(kNarrowing)
+                     .run({Literal{"1xbf16", {3}}.array()}, Precision::Float64)[0]),
             "9");
 }
 
@@ -70,34 +71,34 @@ constexpr const char* kSymbolic =
     "  return %r : tensor<?xf32, #lathe.dims<batch*seq>>\n}";
 
 TEST(Reference, BindsSymbolsFromTheArguments) {
-  Program program(kSymbolic);
+  ReferenceProgram program(kSymbolic);
   Array y = program.run({Literal{"2x2xf32", {1, 2, 3, 4}}.array(), Array(DType::F32, {5})},
                         Precision::OwnDtype, {{"cache", 3}})[0];
   EXPECT_EQ(y.shape(), Shape({4}));
 }
 
 TEST(Reference, NamesTheDimThatContradictsASymbol) {
-  EXPECT_EQ(Program(kSymbolic).error({Array(DType::F32, {2, 2}), Array(DType::F32, {9})},
-                                     ErrorCode::InvalidArgument, {{"cache", 3}}),
+  EXPECT_EQ(ReferenceProgram(kSymbolic).error({Array(DType::F32, {2, 2}), Array(DType::F32, {9})},
+                                              ErrorCode::InvalidArgument, {{"cache", 3}}),
             "argument 1, dim 0: expected cache+seq = 5, got 9; cache = 3 comes from the caller; "
             "seq = 2 comes from argument 'ids', dim 1");
 }
 
 TEST(Reference, AsksForASymbolThatNoArgumentBinds) {
-  EXPECT_EQ(Program(kSymbolic).error({Array(DType::F32, {2, 2}), Array(DType::F32, {5})}),
+  EXPECT_EQ(ReferenceProgram(kSymbolic).error({Array(DType::F32, {2, 2}), Array(DType::F32, {5})}),
             "argument 1, dim 0: expected a value for every symbol of 'cache+seq', got none or an "
             "overflow; pass the symbols that no argument binds");
 }
 
 TEST(Reference, ChecksASymbolAgainstItsRange) {
-  EXPECT_EQ(Program(kSymbolic).error({Array(DType::F32, {1, 18}), Array(DType::F32, {20})},
-                                     ErrorCode::InvalidArgument, {{"cache", 2}}),
+  EXPECT_EQ(ReferenceProgram(kSymbolic).error({Array(DType::F32, {1, 18}), Array(DType::F32, {20})},
+                                              ErrorCode::InvalidArgument, {{"cache", 2}}),
             "symbol 'seq': expected 0 to 16 in multiples of 2, got 18");
 }
 
 // Multiples are counted from 0, not from the least that the range allows; both ends are allowed.
 TEST(Reference, MultiplesAreThoseOfTheSize) {
-  Program program(
+  ReferenceProgram program(
       "lathe.dim @n 3 to 12 multiple 4\n"
       "func.func @f(%a: tensor<?xf32, #lathe.dims<n>>) -> tensor<?xf32, #lathe.dims<n>> {\n"
       "  return %a : tensor<?xf32, #lathe.dims<n>>\n}");
@@ -116,7 +117,7 @@ constexpr const char* kStatic =
     "  return %a : tensor<2x3xf32>\n}";
 
 TEST(Reference, NamesAnArgumentThatDoesNotFit) {
-  Program program(kStatic);
+  ReferenceProgram program(kStatic);
   EXPECT_EQ(program.error({Array(DType::F32, {2, 4})}),
             "argument 'x': expected f32[2, 3], got f32[2, 4]");
   EXPECT_EQ(program.error({Array(DType::F64, {2, 3})}),
@@ -129,7 +130,7 @@ TEST(Reference, NamesAnArgumentThatDoesNotFit) {
 std::string errorOf(const OpCase& c, ErrorCode code = ErrorCode::InvalidArgument) {
   std::vector<Array> arguments;
   for (auto& a : c.arguments) arguments.push_back(a.array());
-  return Program(c.text()).error(arguments, code);
+  return ReferenceProgram(c.text()).error(arguments, code);
 }
 
 TEST(Reference, GatherNamesAnIndexOutOfRange) {
@@ -161,7 +162,7 @@ TEST(Reference, UpdateNamesAPositionOutOfRange) {
 }
 
 TEST(Reference, TopKChecksASymbolicAxis) {
-  Program program(
+  ReferenceProgram program(
       "func.func @f(%a: tensor<?xf32, #lathe.dims<n>>) -> (tensor<2xf32>, tensor<2xi64>) {\n"
       "  %v, %i = lathe.top_k %a k 2 : tensor<?xf32, #lathe.dims<n>>\n"
       "  return %v, %i : tensor<2xf32>, tensor<2xi64>\n}");
@@ -170,7 +171,7 @@ TEST(Reference, TopKChecksASymbolicAxis) {
 }
 
 TEST(Reference, SliceChecksADimThatMayBeZero) {
-  Program program(
+  ReferenceProgram program(
       "func.func @f(%a: tensor<?xf32, #lathe.dims<n>>) -> tensor<1xf32> {\n"
       "  %r = lathe.slice %a starts <0> sizes <1> strides [1] : tensor<?xf32, #lathe.dims<n>>\n"
       "  return %r : tensor<1xf32>\n}");
@@ -180,7 +181,7 @@ TEST(Reference, SliceChecksADimThatMayBeZero) {
 }
 
 TEST(Reference, RefusesADimBelowZero) {
-  Program program(
+  ReferenceProgram program(
       "func.func @f(%a: tensor<?xf32, #lathe.dims<n>>) -> tensor<?xi64, #lathe.dims<n minus 2>> {\n"
       "  %r = lathe.iota <n minus 2> axis 0 dtype i64\n"
       "  return %r : tensor<?xi64, #lathe.dims<n minus 2>>\n}");
@@ -189,7 +190,7 @@ TEST(Reference, RefusesADimBelowZero) {
 }
 
 TEST(Reference, NamesAWeightThatIsMissingOrDoesNotFit) {
-  Program program(OpCase{"lathe.weight \"w\" : tensor<2xf32>", {}, "2xf32", {""}}.text());
+  ReferenceProgram program(OpCase{"lathe.weight \"w\" : tensor<2xf32>", {}, "2xf32", {""}}.text());
   EXPECT_EQ(
       program.error({}),
       "test.mlir:2: 'lathe.weight' expected a weight 'w' of f32[2], got none; bind it or check "
@@ -209,7 +210,7 @@ TEST(Reference, RefusesAKernel) {
 }
 
 TEST(Reference, ObservesEveryOpOfTheFunctionAndLeavesItAlone) {
-  Program program(
+  ReferenceProgram program(
       "func.func @f(%a: tensor<2xf32>) -> tensor<2xf32> {\n"
       "  %s = lathe.softmax %a axis 0 : tensor<2xf32>\n"
       "  %r = lathe.region(%s) : (tensor<2xf32>) -> (tensor<2xf32>) {\n"
