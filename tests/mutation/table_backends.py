@@ -333,7 +333,7 @@ MUTANTS = [
     Mutant("cuda/dependent-wait", "backends/cuda/templates/lathe_attention_decode.cuh",
            "  if (C::kOverlaps && !C::kOldKeys) grid_dep_wait();\n", "",
            "decode attention does not wait for the kernel whose results it reads",
-           ("generated_faults_test",)),
+           ("template_faults_test",)),
     Mutant("cuda/attention-last-key", "backends/cuda/templates/lathe_attention.cuh",
            "if (key >= a.keys || !attentionSees<C>(offset, i, key))",
            "if (key > a.keys || !attentionSees<C>(offset, i, key))",
