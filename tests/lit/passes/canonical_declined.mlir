@@ -190,3 +190,13 @@ func.func @signs_of_other_parts(%a: tensor<4x2xf32>, %b: tensor<4x2xf32>, %s: te
   %z = lathe.mul %q, %w : tensor<4x4xf32>, tensor<4x4xf32>
   return %y, %z : tensor<4x4xf32>, tensor<4x4xf32>
 }
+
+// The axes in front of the sliced one are others behind the reshape.
+// CHECK-LABEL: @slice_behind_other_axes
+// CHECK: lathe.reshape
+// CHECK: lathe.slice
+func.func @slice_behind_other_axes(%x: tensor<4x8x3xf32>) -> tensor<2x1x2x6xf32> {
+  %r = lathe.reshape %x to <2, 4, 2, 6> : tensor<4x8x3xf32>
+  %y = lathe.slice %r starts <0, 1, 0, 0> sizes <2, 1, 2, 6> strides [1, 1, 1, 1] : tensor<2x4x2x6xf32>
+  return %y : tensor<2x1x2x6xf32>
+}
