@@ -206,29 +206,37 @@ TEST(NnRope, Llama3ScalingKeepsHighAndStretchesLowFrequencies) {
 
 // The paper's ramp in double. Its ends are whole dimensions unless they are not to be.
 TEST(NnRope, YarnScalingRampsBetweenItsEnds) {
-  constexpr double kTheta = 10000, kLength = 100, kFactor = 4, kSize = 32;
+  constexpr double kTheta = 10000, kFactor = 4, kSize = 32;
   nn::RopeOptions o{.headDim = int64_t(kSize), .theta = kTheta};
   const std::vector<float> plain = nn::ropeFrequencies(o);
-  auto endOf = [&](double turns) {
-    return kSize * std::log(kLength / (turns * 2 * std::numbers::pi)) / (2 * std::log(kTheta));
+  // An upper end among the frequencies, behind them and behind the last dimension, where it is cut.
+  struct Trained {
+    double length, fast, slow;
   };
-  const double fast = 2, slow = 0.2, low = endOf(fast), high = endOf(slow);
-  // Neither end is near a whole number, to either side of it.
-  ASSERT_GT(std::abs(low - std::round(low)), 0.1);
-  ASSERT_GT(std::abs(high - std::round(high)), 0.1);
-  for (bool truncate : {true, false}) {
-    o.scaling = {.type = nn::RopeScalingOptions::Type::Yarn,
-                 .factor = kFactor,
-                 .originalMaxPositions = int64_t(kLength),
-                 .betaFast = fast,
-                 .betaSlow = slow,
-                 .truncate = truncate};
-    const std::vector<float> scaled = nn::ropeFrequencies(o);
-    const double from = truncate ? std::floor(low) : low, to = truncate ? std::ceil(high) : high;
-    for (size_t i = 0; i < plain.size(); ++i) {
-      const double ramp = std::clamp((double(i) - from) / (to - from), 0.0, 1.0);
-      EXPECT_NEAR(scaled[i], plain[i] * (ramp / kFactor + 1 - ramp), 1e-5 * plain[i])
-          << i << (truncate ? " truncated" : "");
+  for (const auto& [length, fast, slow] :
+       {Trained{100, 2, 0.2}, Trained{131072, 50, 0.3}, Trained{1e9, 1e6, 0.4}}) {
+    auto endOf = [&](double turns) {
+      return kSize * std::log(length / (turns * 2 * std::numbers::pi)) / (2 * std::log(kTheta));
+    };
+    const double low = endOf(fast), high = endOf(slow);
+    // Neither end is near a whole number, to either side of it.
+    ASSERT_GT(std::abs(low - std::round(low)), 0.1);
+    ASSERT_GT(std::abs(high - std::round(high)), 0.1);
+    for (bool truncate : {true, false}) {
+      o.scaling = {.type = nn::RopeScalingOptions::Type::Yarn,
+                   .factor = kFactor,
+                   .originalMaxPositions = int64_t(length),
+                   .betaFast = fast,
+                   .betaSlow = slow,
+                   .truncate = truncate};
+      const std::vector<float> scaled = nn::ropeFrequencies(o);
+      const double from = truncate ? std::floor(low) : low;
+      const double to = std::min(truncate ? std::ceil(high) : high, kSize - 1);
+      for (size_t i = 0; i < plain.size(); ++i) {
+        const double ramp = std::clamp((double(i) - from) / (to - from), 0.0, 1.0);
+        EXPECT_NEAR(scaled[i], plain[i] * (ramp / kFactor + 1 - ramp), 1e-5 * plain[i])
+            << i << " of " << length << (truncate ? " truncated" : "");
+      }
     }
   }
 }
