@@ -106,6 +106,28 @@ func.func @fill_rounded_to_infinity(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>
   return %y : tensor<2x3x4xf32>
 }
 
+// A bias that is finite in f32 and infinite in f16: beside it the fill, which is added as well, is lost.
+// CHECK-LABEL: @bias_rounded_to_infinity
+// CHECK-NOT: lathe.attention
+// CHECK: return
+func.func @bias_rounded_to_infinity(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>, %m: tensor<3x5xi1>) -> tensor<2x3x4xf32> {
+  %low = lathe.constant dense<-1.0e30> : tensor<f32>
+  %zero = lathe.constant dense<0.0> : tensor<f32>
+  %far = lathe.constant dense<30000.0> : tensor<f32>
+  %i = lathe.iota <3, 5> axis 1 dtype f32
+  %b = lathe.mul %i, %far : tensor<3x5xf32>, tensor<f32>
+  %h = lathe.cast %b to f16 : tensor<3x5xf32>
+  %w = lathe.cast %h to f32 : tensor<3x5xf16>
+  %t = lathe.transpose %k [0, 2, 1] : tensor<2x5x4xf32>
+  %s = lathe.matmul %q, %t : tensor<2x3x4xf32>, tensor<2x4x5xf32>
+  %a = lathe.add %s, %w : tensor<2x3x5xf32>, tensor<3x5xf32>
+  %l = lathe.select %m, %zero, %low : tensor<3x5xi1>, tensor<f32>, tensor<f32>
+  %f = lathe.add %a, %l : tensor<2x3x5xf32>, tensor<3x5xf32>
+  %p = lathe.softmax %f axis 2 : tensor<2x3x5xf32>
+  %y = lathe.matmul %p, %k : tensor<2x3x5xf32>, tensor<2x5x4xf32>
+  return %y : tensor<2x3x4xf32>
+}
+
 // One cosine and one sine for all pairs: the width of a table says what rotates.
 // CHECK-LABEL: @one_angle_half
 // CHECK-NOT: lathe.rope
