@@ -184,6 +184,14 @@ TEST(Diff, ReportsATransposedWeightAsALayout) {
   }
 }
 
+// Of other sizes it is another weight, and that is where the graphs part.
+TEST(Diff, TakesNoWeightOfAnotherSizeForALayout) {
+  GraphDiff d = diff(graphOf({}, linear), graphOf({.weightShape = {6, 8}}, linear));
+  EXPECT_FALSE(d.equal);
+  EXPECT_TRUE(d.layouts.empty());
+  EXPECT_EQ(d.entries.at(0).a.op, "lathe.weight");
+}
+
 TEST(Diff, TakesASquareWeightThatOneReadsTransposedForADifference) {
   Graph a = graphOf({.weightShape = {8, 8}}, linear);
   Graph b = graphOf({.weightShape = {8, 8}},
