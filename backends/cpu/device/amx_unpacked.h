@@ -93,7 +93,7 @@ class UnpackedParts {
     const int64_t k = part.what.k0 * Form::kDepth + group * elements;
     const char* q = part.from.q + (halves_ ? k * 32 : k * 64) + column * 64;
     const int64_t rows = elements * kElementBytes / 4, row = group * rows;
-    char* to = part.to + row / 16 * kPanelBlockBytes + column * kTileBytes + row % 16 * 64;
+    char* to = part.to + kTileByTile.at(row, column);
     if (k >= part.from.depth) {
       for (int64_t i = 0; i < rows; ++i) _mm512_storeu_si512(to + i * 64, _mm512_setzero_si512());
       return;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/device/amx_tiles.h"
 #include "backends/cpu/device/attention_kernels.h"
+#include "backends/cpu/device/packed_weights.h"
 #include "backends/cpu/device/word_transpose.h"
 
 namespace lathe::cpu {
 namespace {
 
-constexpr int64_t kTile = 1024;
-constexpr int64_t kAhead = 32 * 1024;  // what the tile of keys after this one has at the same place
+constexpr int64_t kTile = kTileByTile.column;
+// What the next tile of keys has at the same place, of heads of 64; of others it lies near.
+constexpr int64_t kAhead = 32 * 1024;
 
 LATHE_ISA_BEGIN(LATHE_TARGET_AMX)
 
