@@ -277,6 +277,19 @@ TEST(OpCosts, AGatherReadsRowsAndNotTheTable) {
   EXPECT_EQ(c.held, DimExpr(64 * 4) * seq);
 }
 
+// A state of keys, and what a call writes into it.
+struct KeyState {
+  Dim batch, cache;
+  Tensor value, positions;
+};
+KeyState keyState(Graph& g) {
+  Dim batch = g.dim("batch", 1, 64), cache = g.dim("cache", 1, 4096);
+  g.state("k", DType::F32, {batch, 2, cache, 64});
+  g.entry("forward");
+  return {batch, cache, g.input("value", DType::F32, {batch, 2, 1, 64}),
+          g.input("positions", DType::I64, {batch})};
+}
+
 // What is read back of a state is held in memory between calls, however it was written into it;
 // what was computed from it is not.
 TEST(OpCosts, WhatIsReadBackOfAStateIsHeld) {
@@ -284,11 +297,7 @@ TEST(OpCosts, WhatIsReadBackOfAStateIsHeld) {
   for (Way way : {Way::Read, Way::Updated, Way::Appended, Way::AppendedWithNorm, Way::Reshaped,
                   Way::Computed}) {
     Graph g;
-    Dim batch = g.dim("batch", 1, 64), cache = g.dim("cache", 1, 4096);
-    g.state("k", DType::F32, {batch, 2, cache, 64});
-    g.entry("forward");
-    Tensor value = g.input("value", DType::F32, {batch, 2, 1, 64});
-    Tensor positions = g.input("positions", DType::I64, {batch});
+    const auto [batch, cache, value, positions] = keyState(g);
     Tensor angles = g.input("angles", DType::F32, {batch, 1, 1, 32});
     Tensor gain = way == Way::AppendedWithNorm ? g.weight("gain", DType::F32, {64}) : Tensor();
     Tensor k = g.readState("k");
@@ -309,11 +318,7 @@ TEST(OpCosts, WhatIsReadBackOfAStateIsHeld) {
 TEST(OpCosts, WhatACallWritesIntoAStateIsHeld) {
   for (const char* kind : {"update", "paged_update", "rope_append", "add"}) {
     Graph g;
-    Dim batch = g.dim("batch", 1, 64), cache = g.dim("cache", 1, 4096);
-    g.state("k", DType::F32, {batch, 2, cache, 64});
-    g.entry("forward");
-    Tensor value = g.input("value", DType::F32, {batch, 2, 1, 64});
-    Tensor positions = g.input("positions", DType::I64, {batch});
+    const auto [batch, cache, value, positions] = keyState(g);
     Tensor k = update(g.readState("k"), value, positions, 2);
     g.writeState("k", k);
     g.output("y", reduceMax(k, {-1}));

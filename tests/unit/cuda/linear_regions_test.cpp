@@ -67,6 +67,23 @@ TEST_P(RotatedParts, AgreeWithTheReference) {
   }
 }
 
+// One input x of `columns` and some numbers of rows.
+void expectTheReferences(const Graph& g, int64_t columns, const std::vector<int64_t>& rows) {
+  Session cuda(compile(g, {.backend = "cuda"}), {.device = "host"});
+  Session reference(compile(g, {.backend = "reference"}));
+  cuda.bindRandomWeights(3);
+  reference.bindRandomWeights(3);
+  for (int64_t count : rows) {
+    Array a(DType::F32, {count, columns});
+    for (int64_t i = 0; i < a.size(); ++i) a.set(i, double(i % 13) / 7 - 0.9);
+    const Arrays got = cuda.run("forward", {{"x", a}}), want = reference.run("forward", {{"x", a}});
+    for (const auto& [name, value] : want)
+      for (int64_t i = 0; i < value.size(); ++i)
+        ASSERT_NEAR(got.at(name).at(i), value.at(i), 1e-5)
+            << name << " " << i << " of " << count << " rows";
+  }
+}
+
 // What the layer's kernel computes of a norm on its way, nobody else gets.
 TEST(NormedLayers, ANormWithOtherReadersIsComputedForThem) {
   Graph g;
@@ -77,18 +94,7 @@ TEST(NormedLayers, ANormWithOtherReadersIsComputedForThem) {
   g.output("y", matmul(norm, transpose(g.weight("w", DType::F32, {48, 32}), {1, 0})));
   g.output("z", norm * 2.0);
   g.output("norm", norm);
-  Session cuda(compile(g, {.backend = "cuda"}), {.device = "host"});
-  Session reference(compile(g, {.backend = "reference"}));
-  cuda.bindRandomWeights(3);
-  reference.bindRandomWeights(3);
-  for (int64_t count : {1, 33}) {
-    Array a(DType::F32, {count, 32});
-    for (int64_t i = 0; i < a.size(); ++i) a.set(i, double(i % 13) / 7 - 0.9);
-    const Arrays got = cuda.run("forward", {{"x", a}}), want = reference.run("forward", {{"x", a}});
-    for (const auto& [name, value] : want)
-      for (int64_t i = 0; i < value.size(); ++i)
-        ASSERT_NEAR(got.at(name).at(i), value.at(i), 1e-5) << name << " " << i;
-  }
+  expectTheReferences(g, 32, {1, 33});
 }
 
 // Up to some number of rows the norm is the layer's kernel's, and from the next one on its own.
@@ -99,18 +105,7 @@ TEST(NormedLayers, EveryNumberOfRowsHasAKernel) {
   Tensor norm =
       fused::rmsNorm(x, g.weight("gain", DType::F32, {16}), 1e-5, GainRounding::after_gain);
   g.output("y", matmul(norm, transpose(g.weight("w", DType::F32, {8, 16}), {1, 0})));
-  Session cuda(compile(g, {.backend = "cuda"}), {.device = "host"});
-  Session reference(compile(g, {.backend = "reference"}));
-  cuda.bindRandomWeights(3);
-  reference.bindRandomWeights(3);
-  for (int64_t count : {16, 17, 64, 65, 128, 129}) {
-    Array a(DType::F32, {count, 16});
-    for (int64_t i = 0; i < a.size(); ++i) a.set(i, double(i % 13) / 7 - 0.9);
-    const Array got = cuda.run("forward", {{"x", a}}).at("y"),
-                want = reference.run("forward", {{"x", a}}).at("y");
-    for (int64_t i = 0; i < want.size(); ++i)
-      ASSERT_NEAR(got.at(i), want.at(i), 1e-5) << count << " rows, " << i;
-  }
+  expectTheReferences(g, 16, {16, 17, 64, 65, 128, 129});
 }
 
 // Layers of the same operands' types that differ in what they give: rounded, in f32, or both.
