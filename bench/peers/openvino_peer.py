@@ -7,6 +7,8 @@ cache, one op for attention, weights that are decompressed in front of each prod
 keep an int8 head, as its compression does. Everything else is the library's default.
 """
 
+from collections import Counter
+
 import numpy as np
 import openvino as ov
 from openvino import opset13 as ops
@@ -161,9 +163,13 @@ def main():
 
     facts = {"engine": "OpenVINO", "version": ov.__version__.split("-")[0]}
     nodes = compiled.get_runtime_model().get_ordered_ops()
-    kinds = {node.get_rt_info()["layerType"].astype(str) for node in nodes}
+    kinds = Counter(node.get_rt_info()["layerType"].astype(str) for node in nodes)
     if "ScaledDotProductAttention" not in kinds or "RMS" not in kinds:
         raise SystemExit(f"OpenVINO did not fuse attention and norms: {sorted(kinds)}")
+    joined = 3 * (kinds["QKVProjection"] + kinds["LLMMLP"])
+    products = 7 * arguments.model["num_hidden_layers"] + 1
+    if kinds["FullyConnected"] + joined != products:
+        raise SystemExit(f"OpenVINO multiplies otherwise than {products} times: {dict(kinds)}")
     peer.measure(arguments, start, lambda token: run([token]), facts)
 
 

@@ -43,15 +43,19 @@ def sizes(model):
     return layer, size
 
 
+# Every weight is drawn anew: an engine computes products with equal weights once.
+DRAWN = np.random.default_rng(0)
+
+
 def random_bits(count, dtype):
     """`count` random whole numbers of all bits: a short row of them, repeated."""
     kind = np.dtype(dtype)
-    some = np.random.default_rng(0).integers(0, 1 << 8 * kind.itemsize, 1 << 20, dtype=np.int64)
+    some = DRAWN.integers(0, 1 << 8 * kind.itemsize, 1 << 20, dtype=np.int64)
     return np.resize(some.astype(kind), count)
 
 
 def random_f32(*shape):
-    some = np.random.default_rng(0).standard_normal(1 << 20, dtype=np.float32) * np.float32(0.02)
+    some = DRAWN.standard_normal(1 << 20, dtype=np.float32) * np.float32(0.02)
     return np.resize(some, int(np.prod(shape))).reshape(shape)
 
 
