@@ -140,7 +140,7 @@ TEST(Calibration, DamagedTextIsNone) {
     EXPECT_NE(at, std::string::npos) << from;
     return calibrationsFrom(changed.replace(at, from.size(), to), "me");
   };
-  EXPECT_TRUE(with("\"version\": 2", "\"version\": 1").empty());
+  EXPECT_TRUE(with("\"version\": 3", "\"version\": 2").empty());
   EXPECT_TRUE(with("\"streams\": 4", "\"streams\": 9").empty());
   EXPECT_TRUE(with("\"streams\": 4", "\"streams\": 0").empty());
   EXPECT_TRUE(with("\"prefetch\": 1024", "\"prefetch\": -64").empty());

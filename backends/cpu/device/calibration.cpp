@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Raised when what is measured, or what follows from it, is no longer the same.
-constexpr int kVersion = 2;
+constexpr int kVersion = 3;
 // What makes more of the machine's work has to be faster by so much.
 constexpr double kPatternGain = 1.08, kDotGain = 1.1;
 // By which another arithmetic is faster than the one chosen before, whose bits results have.
@@ -142,7 +142,9 @@ Calibration calibrate() {
     if (tier >= Isa::Avx512 && features.avx512Bf16) raise(c.bf16Dot, PeakKind::Bf16Dot);
     if (tier == Isa::Amx) raise(c.amxBf16, PeakKind::AmxBf16);
   }
-  const MeasuredPattern reading = measureReadPattern(pool, kPatternGain);
+  KernelIsa isa = KernelIsa::of(tier);
+  isa.arithmetic = c.bf16Arithmetic(isa);
+  const MeasuredPattern reading = measureReadPattern(pool, isa, kPatternGain);
   c.reading = reading.pattern;
   c.spread = reading.spread;
   c.takenAt = secondsSince1970();

@@ -9,10 +9,6 @@
 namespace lathe::cpu {
 namespace {
 
-// Bytes of a panel that are read before those of the next stream: few enough that what is fetched
-// ahead of each of them has come when its turn does.
-constexpr int64_t kTurnBytes = 1024;
-
 // Several panels `stride` apart, a few chunks of each in turn.
 void runGroup(const QuantizedOperands& layer, const QuantizedShape& w, const Chunks& chunks,
               const QuantizedPanelFn* table, const QuantizedRows& x, int64_t row0, int64_t rows,

@@ -29,6 +29,10 @@ struct Chunks {
 /// Sums of bytes stay exact for longer than those of 24 bits.
 inline constexpr int64_t kByteChunk = 128;
 
+/// Bytes of a panel that are read before those of the next stream: few enough that what is fetched
+/// ahead of each of them has come when its turn does.
+inline constexpr int64_t kTurnBytes = 1024;
+
 /// Where the operands of all panels lie.
 class QuantizedOperands {
  public:

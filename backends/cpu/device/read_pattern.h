@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "backends/cpu/device/cpu_features.h"
 #include "lathe/runtime/thread_pool.h"
 
 namespace lathe::cpu {
@@ -42,8 +43,9 @@ struct MeasuredPattern {
   ReadPattern pattern;  ///< with its best rate
   double spread = 0;
 };
-/// Measures with the same kind of walk that kernels do, in 0.1 s; in twice that, if the rates
-/// vary much.
-MeasuredPattern measureReadPattern(ThreadPool& pool, double gain);
+/// Measures with the kernels of one row, in 0.1 s; in twice that, if the rates vary much. A loop
+/// that only reads would not tell: beside the products of a kernel, instructions that fetch ahead
+/// halve its rate on some processors.
+MeasuredPattern measureReadPattern(ThreadPool& pool, KernelIsa isa, double gain);
 
 }  // namespace lathe::cpu
