@@ -107,10 +107,16 @@ inline int32_t wordAt(const char* at) {
   return word;
 }
 
+inline float floatAt(const char* at) {
+  float number;
+  __builtin_memcpy(&number, at, 4);
+  return number;
+}
+
 // Dot products of four neighbours along K: the weight's unsigned bytes with the upper, middle and
 // lower bytes of A's, or with the only ones that rows in 8 bits have. The sums are exact:
 // those of 65,536 products, the longest chunk's, fit into 31 bits.
-template <int rows, int columns, bool halves, int pieces>
+template <bool fetch, int rows, int columns, bool halves, int pieces>
 inline void fixedPointChunk(const char* b, const char* const (&bytes)[rows], int64_t depth,
                             int64_t chunk, int64_t prefetch,
                             __m512i (&sum)[rows][columns][pieces]) {
@@ -118,7 +124,7 @@ inline void fixedPointChunk(const char* b, const char* const (&bytes)[rows], int
   for (int64_t k = 0; k < depth; k += halves ? 8 : 4, b += 256) {
     __m512i w[columns][2];
     for (int c = 0; c < columns; ++c) {
-      if (prefetch) _mm_prefetch(b + prefetch + c * 64, _MM_HINT_T0);
+      if constexpr (fetch) _mm_prefetch(b + prefetch + c * 64, _MM_HINT_T0);
       const __m512i words = _mm512_loadu_si512(b + c * 64);
       if constexpr (halves) {
         w[c][0] = _mm512_and_si512(words, low);
@@ -138,11 +144,13 @@ inline void fixedPointChunk(const char* b, const char* const (&bytes)[rows], int
 }
 
 // `columns` registers of columns at a time, so that enough sums are under way and all of them are
-// in registers; a chunk stays in the L1 cache meanwhile.
-template <int rows, bool halves, int pieces>
-void fixedPointPanel(const QuantizedPanel& p, const QuantizedRows& a, int64_t chunk0,
-                     int64_t chunk1, float* acc) {
+// in registers; a chunk stays in the L1 cache meanwhile. A row in 8 bits has one unit, by which its
+// sums are multiplied at the end, unless there are zero points: theirs have it already.
+template <bool zeros, int rows, bool halves, int pieces>
+inline void fixedPointRows(const QuantizedPanel& p, const QuantizedRows& a, int64_t chunk0,
+                           int64_t chunk1, float* acc) {
   constexpr int columns = rows <= 2 || pieces == 1 ? 4 : 2;
+  constexpr bool unitsLast = pieces == 1 && !zeros;
   const int64_t chunkBytes = p.chunk * (halves ? 32 : 64);
   for (int64_t chunk = chunk0; chunk < chunk1; ++chunk) {
     const int64_t left = p.depth - chunk * p.chunk, depth = left < p.chunk ? left : p.chunk;
@@ -160,28 +168,43 @@ void fixedPointPanel(const QuantizedPanel& p, const QuantizedRows& a, int64_t ch
         for (int piece = 0; piece < pieces; ++piece)
           for (int c = 0; c < columns; ++c)
             sum[r][c][piece] = _mm512_set1_epi32(wordAt(record[r] + 4 + piece * 4));
-      fixedPointChunk<rows, columns, halves, pieces>(p.q + chunk * chunkBytes + c0 * 64, bytes,
-                                                     depth, p.chunk, p.prefetch, sum);
+      const char* b = p.q + chunk * chunkBytes + c0 * 64;
+      if (p.prefetch)
+        fixedPointChunk<true, rows, columns, halves>(b, bytes, depth, p.chunk, p.prefetch, sum);
+      else
+        fixedPointChunk<false, rows, columns, halves>(b, bytes, depth, p.chunk, 0, sum);
       for (int c = 0; c < columns; ++c) {
         const __m512 scale = numbersOf(p, p.scale, row, c0 + c);
+        const __m512 zero = zeros ? zerosOf(p, row, c0 + c) : _mm512_setzero_ps();
         for (int r = 0; r < rows; ++r) {
           __m512 y = _mm512_cvtepi32_ps(sum[r][c][0]);
           if constexpr (pieces == 3) {
             y = _mm512_fmadd_ps(y, _mm512_set1_ps(65536.0f), _mm512_cvtepi32_ps(sum[r][c][2]));
             y = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[r][c][1]), _mm512_set1_ps(256.0f), y);
           }
-          float unit;
-          __builtin_memcpy(&unit, record[r], 4);
-          y = _mm512_mul_ps(y, _mm512_set1_ps(unit));
-          if (p.zero)
-            y = _mm512_fnmadd_ps(zerosOf(p, row, c0 + c),
-                                 _mm512_set1_ps(a.sums[r * a.sumStride + chunk]), y);
+          if constexpr (!unitsLast) y = _mm512_mul_ps(y, _mm512_set1_ps(floatAt(record[r])));
+          if constexpr (zeros)
+            y = _mm512_fnmadd_ps(zero, _mm512_set1_ps(a.sums[r * a.sumStride + chunk]), y);
           float* to = acc + r * 64 + (c0 + c) * 16;
           _mm512_storeu_ps(to, _mm512_fmadd_ps(y, scale, _mm512_loadu_ps(to)));
         }
       }
     }
   }
+  if (!unitsLast || chunk1 * p.chunk < p.depth) return;
+  for (int r = 0; r < rows; ++r) {
+    const __m512 unit = _mm512_set1_ps(floatAt(a.x + r * a.stride));
+    for (float* to = acc + r * 64; to < acc + r * 64 + 64; to += 16)
+      _mm512_storeu_ps(to, _mm512_mul_ps(_mm512_loadu_ps(to), unit));
+  }
+}
+template <int rows, bool halves, int pieces>
+void fixedPointPanel(const QuantizedPanel& p, const QuantizedRows& a, int64_t chunk0,
+                     int64_t chunk1, float* acc) {
+  if (p.zero)
+    fixedPointRows<true, rows, halves, pieces>(p, a, chunk0, chunk1, acc);
+  else
+    fixedPointRows<false, rows, halves, pieces>(p, a, chunk0, chunk1, acc);
 }
 
 int32_t byteRecord(const float* x, int64_t depth, ByteScale scale, int center, char* to) {
