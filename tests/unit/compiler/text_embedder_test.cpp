@@ -40,7 +40,7 @@ TEST(TextEmbedder, TextsAreWhatTheyAreAlone) {
     TextEmbedder embedder(session, letters(), 40, kPad);
     // More than a batch has rows, and one that is much longer than the first of its batch.
     std::vector<std::vector<int>> texts;
-    for (const char* text : {"ab", "c", "dddd", "a", "abcd", "b"})
+    for (const char* text : {"ab", "c", "dddd", "a", "abcd", "b", "bc"})
       texts.push_back(embedder.encode(text));
     texts.insert(texts.begin() + 3, std::vector<int>(30, 2));
     const Array all = embedder.embed(texts);

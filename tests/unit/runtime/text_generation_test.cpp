@@ -295,6 +295,17 @@ TEST(GreedySteps, ChooseCountsAndBoundsAreChecked) {
               [&] { write.generator.choose(7, 1); });
 }
 
+// Whoever asks for more than fits gets what fits: nothing is written behind the cache.
+TEST(GreedySteps, ChooseEndsWithTheCache) {
+  Writer write({.maxPositions = 64, .greedy = true});
+  write.generator.reserve(64);
+  write.generator.prefill(std::vector<int>(57, 1));
+  EXPECT_EQ(write.generator.choose(1, 100).size(), 7u);
+  EXPECT_EQ(write.generator.position(), 64);
+  expectError(ErrorCode::InvalidArgument, "end past the 64 positions",
+              [&] { write.generator.choose(1, 1); });
+}
+
 TEST(GreedySteps, AreOfTheStatesThatTheyChooseIn) {
   auto refusal = [](auto change) {
     Program program = fakeProgram({.greedy = true});
