@@ -231,6 +231,19 @@ TEST(ValuesByHand, WhatTwoRanksShareIsAddedOnce) {
   expectNoOtherValues(g, {{"x", numbers(DType::F32, {3, 8})}});
 }
 
+// Rows of what each rank has a part of every group of: the parts lie apart, and are not exchanged
+// as if they were one run.
+TEST(ValuesByHand, RowsOfGroupsAreThoseOfTheWhole) {
+  Graph g;
+  Tensor x = g.input("x", DType::F32, {4, 8}), s = g.input("s", DType::F32, {3, 8});
+  Tensor h = fused::linear(x, g.weight("a", DType::F32, {24, 8}));
+  h = reshape(exp(reshape(h, {4, 3, 8}) * s), {4, 24});
+  g.output("y", fused::linear(h, g.weight("b", DType::F32, {8, 24})));
+  g.output("rows", shard(h, 0) * 2.0);
+  expectIn(sharded(g, {.ranks = 2}), "\"a@0x3/2\"");
+  expectNoOtherValues(g, {{"x", numbers(DType::F32, {4, 8})}, {"s", numbers(DType::F32, {3, 8})}});
+}
+
 TEST(ValuesByHand, MistakesAreNamedAtTheirLine) {
   Graph g;
   Tensor x = g.input("x", DType::F32, {g.dim("rows", 1, 8), 6});
