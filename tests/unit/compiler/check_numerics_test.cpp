@@ -323,6 +323,29 @@ TEST(Deviation, TakesTheMedianForTheScaleOfWhatCancels) {
   EXPECT_FALSE(between({1e9f, 1.1f, 1}, {1e9f, 1, 1}, 1e-6).within);
 }
 
+// Most of a masked result is zero, which says nothing of its scale.
+TEST(Deviation, TakesNoZerosForTheScale) {
+  const Array want = Array::fromFloats({0, 0, 0, 8, 0}, {5});
+  const Array got = Array::fromFloats({0.5, 0, 0, 8, 0}, {5});
+  EXPECT_EQ(medianMagnitude(want), 8);
+  EXPECT_EQ(deviationOf(got, want, DType::F32, 1, "y").share, 0.5 / 8);
+  EXPECT_EQ(medianMagnitude(Array(DType::F32, {3})), 0);
+}
+
+// A result that is not within is told before those that are, however far these are off.
+TEST(Deviation, TellsThePlaceOfWhatIsNotAllowed) {
+  auto results = [](float a, float b) {
+    return TrialResults{{"f", "a", DType::F32, Array::fromFloats({a}, {1})},
+                        {"f", "b", DType::F32, Array::fromFloats({b}, {1})}};
+  };
+  const TrialResults want = results(1, 1);
+  EXPECT_EQ(deviationOf(results(1.5f, 1.0625f), want, {1, 1e-6}).where,
+            "f: b[0] is 1.0625, want 1");
+  EXPECT_EQ(deviationOf(results(1.0625f, 1.5f), want, {1e-6, 1}).where,
+            "f: a[0] is 1.0625, want 1");
+  EXPECT_EQ(deviationOf(results(1.0625f, 1.5f), want, {1, 1}).where, "f: b[0] is 1.5, want 1");
+}
+
 TEST(Deviation, TellsNanInfinityAndTheSignOfZero) {
   const float nan = NAN, inf = INFINITY;
   EXPECT_TRUE(between({nan, inf}, {nan, inf}, 0).identical);

@@ -236,6 +236,22 @@ TEST(WhyNot, NamesTheModeThatWouldTakeIt) {
                         "it by a pattern's own word at why_not_test.cpp:"));
 }
 
+// Of a line that records twice, the fusion that strict mode makes already is not missed.
+TEST(WhyNot, NamesAModeAsOftenAsItTakesMore) {
+  Graph g;
+  for (DType dtype : {DType::F32, DType::BF16}) {
+    const std::string name(nameOf(dtype));
+    const Tensor x = g.input("x." + name, dtype, {4, 8}), up = g.input("up." + name, dtype, {4, 8});
+    g.output("y." + name, x * sigmoid(x) * up);
+  }
+  WhyNotOptions options;
+  options.compile.pipeline.mode = NumericsMode::Strict;
+  auto misses = whyNot(g, options);
+  std::erase_if(misses, [](const CompileRecord::Miss& m) { return m.by != "mode"; });
+  ASSERT_EQ(misses.size(), 1u);
+  EXPECT_THAT(misses[0].reason, HasSubstr("taken from mode relaxed on"));
+}
+
 // --- locations
 
 TEST(CheckLocations, CountsEveryStageUpToTheCalls) {
