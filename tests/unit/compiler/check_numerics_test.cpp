@@ -9,6 +9,7 @@
 #include "inspect/questions/trial_run.h"
 #include "lathe/inspect/check_numerics.h"
 #include "lathe/lathe.h"
+#include "lathe/passes/match.h"
 #include "tests/unit/compiler/planted.h"
 
 namespace lathe {
@@ -88,6 +89,31 @@ TEST(CheckNumerics, BlamesALaterStepForNothingThatAnEarlierOneDid) {
   NumericsTable table = checkNumerics(Model().graph, options);
   EXPECT_EQ(rowOf(table, "cse-fused").op, "");
   EXPECT_FALSE(rowOf(table, "cse-fused").deviation.within);
+}
+
+const bool nudged = [] {
+  registerBackend(std::make_unique<test::OddBackend>(
+      "nudged",
+      [](mlir::ModuleOp module) {
+        module.walk([](ConstantOp constant) {
+          if (splatValue(constant.getResult()) == 4)
+            constant.setValueAttr(mlir::DenseElementsAttr::get(tensorType(constant.getResult()),
+                                                               std::nextafter(4.0f, 5.0f)));
+        });
+      },
+      nullptr));
+  return true;
+}();
+
+// Where an earlier step was wrong, a step that changes a last bit is still told with the op of it.
+TEST(CheckNumerics, TellsWhatALaterStepChangesBehindAWrongOne) {
+  TrialOptions options;
+  options.compile.backend = "nudged";
+  EXPECT_EQ(rowOf(checkNumerics(Model().graph, options), "odd-step").op, "lathe.constant");
+  options.compile.pipeline.patterns = planted({addWrongTanh});
+  const NumericsTable table = checkNumerics(Model().graph, options);
+  EXPECT_FALSE(rowOf(table, "user-fusions").deviation.within);
+  EXPECT_EQ(rowOf(table, "odd-step").op, "lathe.constant");
 }
 
 const bool swappedGate = [] {

@@ -275,8 +275,10 @@ TEST(RanksByHand, OnOneRankTheGraphIsAsItWereWithout) {
     g.output("y", matmul(h, g.weight("b.weight", DType::F32, {12, 6})));
     return irAt(g, stage);
   };
-  for (const char* stage : {"canonical", "fused", "laid-out", "lowered"})
+  for (const char* stage : {"canonical", "fused", "sharded", "laid-out", "lowered"})
     EXPECT_EQ(at(true, stage), at(false, stage)) << stage;
+  // Who asks for the stage that only ranks have sees the graph as it is then.
+  EXPECT_EQ(at(false, "sharded"), at(false, "fused"));
 }
 
 TEST(RanksByHand, TheTextSaysIt) {
