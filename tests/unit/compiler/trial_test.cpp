@@ -83,6 +83,22 @@ TEST(TrialSizes, MistakesAreTold) {
   fixed.output("y", exp(fixed.input("x", DType::F32, {3})));
   expectError(ErrorCode::InvalidArgument, "the graph has no size 'm'; it has none",
               [&] { Trial(fixed.impl().finished(), other); });
+  Graph two;
+  const Dim n = two.dim("n", 1, 8);
+  two.output("y", (two.input("a", DType::F32, {n}) + two.input("b", DType::F32, {n})) *
+                      two.weight("w", DType::F32, {1}));
+  TrialOptions given;
+  given.inputs = {{"a", Array(DType::F32, {3})}, {"b", Array(DType::F32, {5})}};
+  expectError(ErrorCode::InvalidArgument, "size 'n': input 'b' has 5, another input or --set has 3",
+              [&] { Trial(two.impl().finished(), given); });
+  given.inputs.erase("a");
+  given.sizes = {{"n", 3}};
+  expectError(ErrorCode::InvalidArgument, "size 'n': input 'b' has 5, another input or --set has 3",
+              [&] { Trial(two.impl().finished(), given); });
+  given.sizes.clear();
+  given.weights = [](const std::string&) { return Array(); };
+  expectError(ErrorCode::InvalidArgument, "weight 'w' is not in the checkpoint",
+              [&] { Trial(two.impl().finished(), given); });
   TrialOptions negative;
   negative.tolerance = -1;
   expectError(ErrorCode::InvalidArgument,
