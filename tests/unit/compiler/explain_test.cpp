@@ -116,7 +116,8 @@ TEST(Explain, MistakesAreTold) {
               HasSubstr("no symbol 'cache'; the model has seq"));
 }
 
-// What is written into a state in place is no second one: neither rows nor blocks of a cache.
+// What is written into a state in place is no second one: neither rows nor blocks of a cache, nor
+// rows that are rotated first.
 TEST(Explain, StatesAreWrittenInPlaceAtEveryStage) {
   Graph g;
   const Dim batch = g.dim("batch", 1, 4);
@@ -127,12 +128,16 @@ TEST(Explain, StatesAreWrittenInPlaceAtEveryStage) {
                at = g.input("at", DType::I64, {batch});
   g.writeState("rows", update(g.readState("rows"), value, at, 2));
   g.writeState("blocks", pagedUpdate(g.readState("blocks"), value, table, at, 2));
+  g.state("rotated", DType::F32, {batch, 2, 16, 8});
+  const Tensor angles = g.input("angles", DType::F32, {1, 4});
+  g.writeState("rotated",
+               fused::ropeAppend(g.readState("rotated"), value, {}, angles, angles, at, 2));
   g.output("y", value * 2);
   for (const char* stage : {"fused", "laid-out", "lowered"}) {
     const Program p = explain(g, stage);
     const EntryPoint& e = p.entries.at(0);
-    ASSERT_EQ(e.statesIn.size(), 2u) << stage;
-    for (size_t i = 0; i < 2; ++i) {
+    ASSERT_EQ(e.statesIn.size(), 3u) << stage;
+    for (size_t i = 0; i < 3; ++i) {
       auto ownerOf = [&](int slot) {
         while (e.slots[size_t(slot)].alias >= 0) slot = e.slots[size_t(slot)].alias;
         return slot;

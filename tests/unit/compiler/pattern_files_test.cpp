@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fusions from PDL text: what they find, and every way in which a file can be wrong.
+#include "lathe/frontend/compile.h"
 #include "lathe/ir/context.h"
 #include "lathe/ir/dialect.h"
+#include "lathe/ir/ops.h"
 #include "lathe/ir/types.h"
 #include "lathe/passes/match.h"
 #include "lathe/passes/passes.h"
@@ -568,6 +570,21 @@ TEST_F(PatternFilesTest, TextThatIsNoPatternIsRefused) {
           "pdl.pattern @p : benefit(1) {\n" + kExp + "}");
   refuses(ErrorCode::InvalidFile, "redefinition of symbol named 'p'",
           pattern(kExp, kAbs) + pattern(kExp, kAbs));
+}
+
+// A rewrite that gives other numbers than what it replaces is refused before it meets a graph.
+TEST_F(PatternFilesTest, AWrongRewriteIsToldAtItsPlace) {
+  const test::TemporaryFolder folder;
+  const std::string file = folder.write("wrong.mlir", pattern(kExp, kAbs));
+  Graph g;
+  g.output("y", neg(g.input("x", DType::F32, {4})));
+  for (const std::string& words :
+       {file + ":",
+        std::string("mend the rewrite, constrain the match, or apply `approximate` to it if "
+                    "other numbers are meant")})
+    expectError(ErrorCode::InvalidFile, words, [&] {
+      compile(g, {.backend = "reference", .pipeline = {.patternFiles = {file}}});
+    });
 }
 
 TEST_F(PatternFilesTest, FilesThatCannotBeReadAreRefused) {
