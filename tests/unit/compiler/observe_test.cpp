@@ -73,6 +73,21 @@ TEST_P(Observe, FusedAttentionStaysWithItsProbabilitiesObserved) {
   EXPECT_THAT(text, HasSubstr("lathe.observed = \"recompute\""));
 }
 
+TEST_P(Observe, EveryEntryPointIsFusedAroundWhatItObserves) {
+  Graph g;
+  for (const char* entry : {"forward", "again", "third"}) {
+    g.entry(entry);
+    Tensor x = g.input("x", DType::F32, {2, 5, 64});
+    Tensor p = nn::softmax(matmul(x, swapAxes(x, 1, 2)) * 0.125);
+    g.observe("probs", p);
+    g.output("y", matmul(p, x));
+  }
+  const std::string text = irAt(g, "fused", {.backend = GetParam()});
+  EXPECT_EQ(countOf(text, "lathe.attention "), 3u);
+  EXPECT_EQ(countOf(text, "lathe.softmax "), 3u);
+  EXPECT_THAT(text, Not(HasSubstr("lathe.region")));
+}
+
 TEST_P(Observe, ValuesAreThoseOfTheGraphThatWasRecorded) {
   const Arrays got = runOn(attentionGraph({true, true, true}), GetParam());
   // The same values as outputs of a graph that nobody fuses.

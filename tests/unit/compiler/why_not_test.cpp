@@ -199,6 +199,26 @@ TEST(WhyNot, PrefersTheLargerShareOfAPattern) {
     }
 }
 
+// Half of the ops of a user's pattern are enough to be told, fewer are not.
+TEST(WhyNot, TellsOfHalfAPattern) {
+  Graph g;
+  g.output("y", tanh(exp(abs(g.input("x", DType::F32, {4, 8})))));
+  for (bool longer : {false, true}) {
+    WhyNotOptions options;
+    options.compile.pipeline.patterns = [=](mlir::MLIRContext* context) {
+      PatternLibrary library;
+      addPattern(library, context, "mine", [=](DagPattern& p) {
+        Tensor x = p.any();
+        p.root(tanh(exp(cos(sqrt(longer ? log(x) : x)))));
+        p.replaceWith(x);
+        p.approximate();
+      });
+      return library;
+    };
+    EXPECT_EQ(whyNot(g, options).size(), longer ? 0u : 1u);
+  }
+}
+
 // A fusion that the mode forbids is told with the first mode that makes it, and only there; one of
 // the user's with the contract that it breaks.
 TEST(WhyNot, NamesTheModeThatWouldTakeIt) {
