@@ -231,6 +231,19 @@ TEST(ValuesByHand, WhatTwoRanksShareIsAddedOnce) {
   expectNoOtherValues(g, {{"x", numbers(DType::F32, {3, 8})}});
 }
 
+// A sum whose features are wanted in pieces has its bias whole when that is added.
+TEST(ValuesByHand, FeaturesOfASumHaveTheirBias) {
+  Graph g;
+  Tensor x = g.input("x", DType::F32, {3, 8});
+  Tensor h = exp(fused::linear(x, g.weight("a", DType::F32, {12, 8})));
+  Tensor y = fused::linear(h, g.weight("b", DType::F32, {8, 12}),
+                           {.bias = g.weight("bias", DType::F32, {8})});
+  g.shard("b", 1);
+  g.output("y", exp(shard(y, -1)));
+  expectIn(sharded(g, {.ranks = 2}), "\"b@1/2\" of \"b\" axis 1 parts 2");
+  expectNoOtherValues(g, {{"x", numbers(DType::F32, {3, 8})}});
+}
+
 // Rows of what each rank has a part of every group of: the parts lie apart, and are not exchanged
 // as if they were one run.
 TEST(ValuesByHand, RowsOfGroupsAreThoseOfTheWhole) {

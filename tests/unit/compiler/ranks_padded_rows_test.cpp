@@ -64,6 +64,19 @@ std::string reasonsOf(const Graph& g, const Mesh& mesh) {
   return told;
 }
 
+TEST(PaddedRows, OneForEachRankIsEnough) {
+  for (int64_t most : {1, 2, 3}) {
+    SCOPED_TRACE(most);
+    Graph g;
+    g.output("y", layers(g, g.input("x", DType::F32, {g.dim("rows", 1, most), 16}), 1));
+    const Mesh mesh{.ranks = 2, .splitRows = true};
+    const bool isEnough = most >= 2;
+    EXPECT_EQ(occurrences(sharded(g, mesh), "lathe.reduce_scatter"), isEnough ? 1 : 0);
+    EXPECT_EQ(occurrences(reasonsOf(g, mesh), "is less than one for each of 2 ranks"),
+              isEnough ? 0 : 1);
+  }
+}
+
 TEST(PaddedRows, AnyNumberOfThemIsShared) {
   Graph g;
   g.output("y", layers(g, g.input("x", DType::F32, {g.dim("rows", 1, 64), 16}), 2));
