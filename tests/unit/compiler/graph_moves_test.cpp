@@ -178,5 +178,16 @@ TEST(GraphTexts, SymbolsKeepTheirRanges) {
   }
 }
 
+// What was refused leaves nothing in the graph, whose text reads as before.
+TEST(GraphRefusals, LeaveTheGraphAsItWas) {
+  Graph g("model");
+  Tensor x = g.input("x", DType::F32, {1, 4});
+  g.output("y", exp(x));
+  const std::string before = g.text();
+  EXPECT_THROW(broadcast(x, {int64_t(1) << 47, 4}), Error);
+  EXPECT_THROW(reshape(x, {3}), Error);
+  EXPECT_EQ(g.text(), before);
+}
+
 }  // namespace
 }  // namespace lathe
