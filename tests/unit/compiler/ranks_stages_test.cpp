@@ -9,6 +9,7 @@
 #include "runtime/container.h"
 #include "tests/golden/seed_models.h"
 #include "tests/unit/compiler/ranks_runs.h"
+#include "tests/unit/test_files.h"
 
 namespace lathe {
 namespace {
@@ -429,6 +430,18 @@ TEST(RankStages, AnArtifactHoldsAllStages) {
   EXPECT_EQ(changed.digest(), program->digest());
   std::swap(changed.laterStages[0], changed.laterStages[1]);
   EXPECT_NE(changed.digest(), program->digest());
+}
+
+// Of the stages of a pipeline the IR of one is saved: the first, which is the one that is watched.
+TEST(RankStages, SavedIrIsThatOfTheFirst) {
+  Mlps m(3);
+  m.g.output("y", m.y);
+  const test::TemporaryFolder folder;
+  CompileOptions options{.pipeline = {.mesh = {.ranks = 2, .stages = 2}}};
+  const std::string first = irAt(m.g, "sharded", options, /*withLocations=*/true);
+  options.saveIrDir = folder / "ir";
+  compile(m.g, options);
+  EXPECT_EQ(test::readFile(folder / "ir/3-sharded.mlir"), first);
 }
 
 }  // namespace
