@@ -3,6 +3,8 @@
 // of zeros.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -99,6 +101,44 @@ TEST_P(QuantizeValues, OfARowOfZerosAreZeros) {
       EXPECT_NE(y.at(row * kOut + 2), 0);
     }
   }
+}
+
+// Rows in 8 bits, of any size: whole multiples of the 127th part of their largest magnitude, or of
+// 2^-100 where that is smaller. The scales bring the results back to numbers of a usual size.
+TEST_P(QuantizeValues, RowsInEightBitsHaveAStepOfTheirOwn) {
+  constexpr int64_t kIn = 32, kOut = 3;
+  Array q(DType::I8, {kOut, kIn});
+  for (int64_t i = 0; i < q.size(); ++i) q.set(i, double(i * 37 % 255) - 127);
+  for (const double unit : {1.0, 0x1p-10, 0x1p-21, 0x1p-40, 0x1p-70, 0x1p-99, 0x1p-104, 0.0})
+    for (int64_t rows : {1, 7, 20}) {
+      SCOPED_TRACE(std::to_string(rows) + " rows of " + std::to_string(std::log2(unit)));
+      Array x(DType::F32, {rows, kIn}), scale(DType::F32, {kOut, 1});
+      for (int64_t i = 0; i < x.size(); ++i) x.set(i, (double(i * 29 % 61) - 30) / 32 * unit);
+      const float factor = unit == 0 ? 1 : float(1 / unit);
+      for (int64_t j = 0; j < kOut; ++j) scale.set(j, double(factor) * double(j + 1));
+      Graph g;
+      g.output("y", fused::quantizedLinear(g.input("x", DType::F32, {rows, kIn}),
+                                           g.weight("q", DType::I8, {kOut, kIn}),
+                                           g.weight("scale", DType::F32, {kOut, 1}), kIn,
+                                           {.quantizesX = true}));
+      Session session(compile(g, {.backend = GetParam()}), {.threads = 1, .device = "host"});
+      session.bindWeights({{"q", q}, {"scale", scale}});
+      const Array y = session.run("forward", {{"x", x}}).at("y");
+      for (int64_t row = 0; row < rows; ++row) {
+        float largest = 0x1p-100f;
+        for (int64_t k = 0; k < kIn; ++k)
+          largest = std::max(largest, std::abs(float(x.at(row * kIn + k))));
+        const float steps = 127 / largest, size = largest / 127;
+        for (int64_t j = 0; j < kOut; ++j) {
+          double sum = 0;
+          for (int64_t k = 0; k < kIn; ++k)
+            sum += double(std::nearbyint(float(x.at(row * kIn + k)) * steps)) * q.at(j * kIn + k);
+          const double expected = sum * size * double(factor) * double(j + 1);
+          EXPECT_NEAR(y.at(row * kOut + j), expected, 1e-5 * (100 + std::abs(expected)))
+              << row << " " << j;
+        }
+      }
+    }
 }
 
 }  // namespace

@@ -43,6 +43,7 @@ import table_imports  # noqa: E402
 import table_interior  # noqa: E402
 import table_kernels  # noqa: E402
 import table_limits  # noqa: E402
+import table_lowering  # noqa: E402
 import table_numbers  # noqa: E402
 import table_overlooked  # noqa: E402
 import table_python  # noqa: E402
@@ -65,7 +66,7 @@ MUTANTS = (table_compiler.MUTANTS + table_backends.MUTANTS + table_runtime.MUTAN
            table_interior.MUTANTS + table_overlooked.MUTANTS + table_numbers.MUTANTS +
            table_rooms.MUTANTS + table_answers.MUTANTS + table_stages.MUTANTS +
            table_exam.MUTANTS + table_edges.MUTANTS + table_limits.MUTANTS +
-           table_kernels.MUTANTS + table_upper.MUTANTS)
+           table_kernels.MUTANTS + table_upper.MUTANTS + table_lowering.MUTANTS)
 WANTED = 0.95
 PYTHON = os.environ.get("LATHE_PYTHON", "python3")
 LEAST = 70  # bugs in the tables

@@ -25,6 +25,7 @@ struct Case {
   double outlier = 0;      // the third element of every row, if not 0; its weights are 0 then
   bool bytes = false;      // rows are rounded to 8 bits
   bool fractions = false;  // zero points are no whole numbers
+  double unit = 1;         // of rows; a power of two, by which the scales are divided
 };
 
 // Scales and zero points of [n, scales] as kernels read them: packed where a row has several.
@@ -107,6 +108,12 @@ void check(const Case& t, KernelIsa isa, int threads) {
       a.f32[at] = bf16ToFloat(narrow);
     else
       a.narrow[at] = narrow;
+  }
+  for (auto [numbers, factor] : {std::pair(&a, t.unit), std::pair(&scale, 1 / t.unit)}) {
+    if (t.unit == 1) continue;
+    for (float& x : numbers->f32) x *= float(factor);
+    for (uint16_t& x : numbers->narrow) x = floatToBf16(bf16ToFloat(x) * float(factor));
+    for (double& x : numbers->exact) x *= factor;
   }
   Values zero = wholeNumbers(t.scales, t.n * scales, values, 3);
   for (size_t i = 0; t.fractions && i < zero.exact.size(); ++i) {
@@ -274,6 +281,23 @@ TEST(QuantizedLinear, ManyRowsInEightBits) {
         t.bytes = true;
         check(t, isa, 2);
       }
+}
+
+// Rows of tiny numbers alone are rounded to the 127th part of their own largest one, whose inverse
+// is large; where the largest is below 2^-100, to that of 2^-100.
+TEST(QuantizedLinear, RowsOfTinyNumbersInEightBits) {
+  for (KernelIsa isa : tiers())
+    for (DType weights : {DType::I8, DType::U4})
+      for (DType dtype : {DType::F32, DType::BF16})
+        for (int64_t m : {1, 5, 12, 40})
+          for (int64_t block : {32, 96})
+            for (double unit : {0x1p-21, 0x1p-60, 0x1p-99, 0x1p-105}) {
+              Case t{weights, dtype, block == 96 ? DType::F32 : DType::BF16, m, 96, 70, block};
+              t.zero = weights == DType::U4;
+              t.bytes = true;
+              t.unit = unit;
+              check(t, isa, 2);
+            }
 }
 
 // A large scale and a row of large numbers meet weights of zeros: their product is beyond f32.

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bugs of the evaluator of regions, of what the CPU and CUDA backends make of it, of the CPU's kernels
+and of the dialect that a reader planted before a test was read, and that no test noticed then."""
+from mutant import Mutant
+
+MUTANTS = [
+    Mutant("lowering/least-row-of-bytes", "backends/cpu/device/byte_rows.h",
+           "constexpr float kLeast = 0x1p-100f;",
+           "constexpr float kLeast = 0x1p-20f;",
+           "rows in 8 bits whose largest magnitude is below 2^-20 have its step",
+           ("cpu_quantized_test:*RowsOfTinyNumbers*",)),
+    Mutant("lowering/least-row-of-bytes-in-the-ir", "ir/quantized.cpp",
+           "m.scalar(wide, 0x1p-100)",
+           "m.scalar(wide, 0x1p-20)",
+           "the same in the decomposition of quantizes_x",
+           ("quantize_values_test:*RowsInEightBits*",)),
+]
