@@ -4,6 +4,11 @@ and of the dialect that a reader planted before a test was read, and that no tes
 from mutant import Mutant
 
 MUTANTS = [
+    Mutant("lowering/rows-of-another-axis", "backends/common/loops/evaluator.cpp",
+           "same = box[i] == rowDims[i] && index",
+           "same = index",
+           "what is cut from the begin of a middle axis is read at the rows of the result",
+           ("region_emitter_shape_test:*CutsRows*",)),
     Mutant("lowering/least-row-of-bytes", "backends/cpu/device/byte_rows.h",
            "constexpr float kLeast = 0x1p-100f;",
            "constexpr float kLeast = 0x1p-20f;",

@@ -368,6 +368,26 @@ TEST_P(RegionShape, ReversesAndSlices) {
   expectNear(y[0], [&](int64_t i) { return x.at((i / 33 + 1) * 100 + 2 + i % 33 * 3); }, 0);
 }
 
+// The rows of what is cut have the coordinates of the result's, and lie elsewhere.
+TEST_P(RegionShape, CutsRowsFromTheBeginOfAMiddleAxis) {
+  auto k = compile(R"(func.func @f(%x: f32[a, b+3, 33], %y: f32[a, b, 33]) -> f32[a, b, 33] {
+    %0 = lathe.slice %x starts <0, 0, 0> sizes <a, b, 33> strides [1, 1, 1] : f32[a, b+3, 33]
+    %1 = lathe.softmax %0 axis 2 : f32[a, b, 33]
+    %2 = lathe.mul %y, %1 : f32[a, b, 33], f32[a, b, 33]
+    return %2 : f32[a, b, 33]
+  })");
+  const Array x = floats({3, 5, 33}), y = floats({3, 2, 33});
+  auto at = [&](int64_t row, int64_t j) { return x.at((row / 2 * 5 + row % 2) * 33 + j); };
+  expectNear(
+      k.run({x, y}, {{"a", 3}, {"b", 2}})[0],
+      [&](int64_t i) {
+        double sum = 0;
+        for (int64_t j = 0; j < 33; ++j) sum += std::exp(at(i / 33, j));
+        return y.at(i) * std::exp(at(i / 33, i % 33)) / sum;
+      },
+      2e-6);
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, RegionShape, ::testing::ValuesIn(regionTargets()),
                          [](const auto& info) { return info.param.name; });
 
