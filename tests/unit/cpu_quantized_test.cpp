@@ -415,6 +415,11 @@ TEST(QuantizedLinear, WeightsAreRoundedForManyRowsOnTilesAlone) {
   EXPECT_EQ(weightRounding(blocks, 17, amx), WeightRounding::bf16);
   EXPECT_EQ(weightRounding(bytes, 16, amx), WeightRounding::none);
   EXPECT_EQ(weightRounding(bytes, 17, amx), WeightRounding::byte);
+  // As many products of bytes as 31 bits hold the sum of.
+  bytes.weights.k = 65536;
+  EXPECT_EQ(weightRounding(bytes, 17, amx), WeightRounding::byte);
+  bytes.weights.k += 32;
+  EXPECT_EQ(weightRounding(bytes, 17, amx), WeightRounding::bf16);
   for (const QuantizedLinearSpec& spec : {rows, floats, odd, whole})
     EXPECT_EQ(weightRounding(spec, 512, amx), WeightRounding::none);
   for (Isa tier : {Isa::Avx2, Isa::Avx512})

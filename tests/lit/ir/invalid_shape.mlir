@@ -129,6 +129,14 @@ func.func @pad_negative(%a: tensor<4xf32>, %v: tensor<f32>) {
 
 // -----
 
+func.func @pad_negative_high(%a: tensor<4xf32>, %v: tensor<f32>) {
+  // expected-error@+1 {{'lathe.pad' [C2] needs a non-negative low and high for each of 1 axes}}
+  %0 = lathe.pad %a, %v low [1] high [-1] : tensor<4xf32>, tensor<f32>
+  return
+}
+
+// -----
+
 func.func @reverse_axis(%a: tensor<4xf32>) {
   // expected-error@+1 {{'lathe.reverse' [C1] axis 1 is outside rank 1}}
   %0 = lathe.reverse %a axes [1] : tensor<4xf32>

@@ -18,6 +18,14 @@ func.func @contraction(%a: tensor<2x?x4xf32, #lathe.dims<2, seq, 4>>, %b: tensor
   return
 }
 
+// Each side has a padding of its own.
+// CHECK-LABEL: @padded
+func.func @padded(%x: tensor<1x3x7x9xf32>, %w: tensor<4x3x3x2xf32>) -> tensor<1x4x5x10xf32> {
+  // CHECK: lathe.convolution %{{.*}}, %{{.*}} strides [2, 1] padding [1, 3, 0, 2]
+  %0 = lathe.convolution %x, %w strides [2, 1] padding [1, 3, 0, 2] : tensor<1x3x7x9xf32>, tensor<4x3x3x2xf32>
+  return %0 : tensor<1x4x5x10xf32>
+}
+
 // CHECK-LABEL: @index
 func.func @index(%x: tensor<2x3x8x4xf32>, %value: tensor<2x3x?x4xf32, #lathe.dims<2, 3, seq, 4>>,
                  %positions: tensor<2xi64>, %ids: tensor<5x6xi32>, %seed: tensor<i64>,
