@@ -415,6 +415,22 @@ TEST_P(RegionElementwise, ReadsTablesOfConstants) {
   expectNear(y[1], [&](int64_t i) { return x.at(i) > 0 || truth[i % 5]; }, 0);
 }
 
+// What its terms have in common is what vectors divide, in whichever order they stand.
+TEST_P(RegionElementwise, EndsWhereASumOfSizesDoes) {
+  for (const char* length : {"8*n+2", "2*m+8*n", "8*m+2*n", "4*m*n+n"}) {
+    SCOPED_TRACE(length);
+    const std::string type = "f32[" + std::string(length) + "]";
+    auto k = compile("func.func @f(%x: " + type + ") -> " + type +
+                     " { %0 = lathe.neg %x : " + type + "\n return %0 : " + type + " }");
+    const DimExpr size = *DimExpr::parse(length);
+    const int64_t count = size.evaluate({{"m", 3}, {"n", 5}}).value();
+    Symbols symbols;
+    for (const std::string& name : size.symbols()) symbols[name] = name == "m" ? 3 : 5;
+    Array x = floats({count});
+    expectNear(k.run({x}, symbols)[0], [&](int64_t i) { return -x.at(i); }, 0);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, RegionElementwise, ::testing::ValuesIn(regionTargets()),
                          [](const auto& info) { return info.param.name; });
 

@@ -118,3 +118,14 @@ func.func @unrounded_linear(%x: tensor<2x3xbf16>, %w: tensor<5x3xbf16>) -> tenso
   %0 = lathe.linear %x, %w unrounded true : tensor<2x3xbf16>, tensor<5x3xbf16>
   return %0 : tensor<2x5xf32>
 }
+
+// An activation is of the sums in the compute type.
+// CHECK-LABEL: @activated_linear
+// CHECK: lathe.matmul {{.*}} : tensor<2x3xf32>, tensor<3x5xf32>
+// CHECK: lathe.max {{.*}} : tensor<2x5xf32>
+// CHECK: lathe.cast %{{.*}} to bf16
+// BACK-LABEL: @activated_linear
+func.func @activated_linear(%x: tensor<2x3xbf16>, %w: tensor<5x3xbf16>) -> tensor<2x5xbf16> {
+  %0 = lathe.linear %x, %w activation relu : tensor<2x3xbf16>, tensor<5x3xbf16>
+  return %0 : tensor<2x5xbf16>
+}
