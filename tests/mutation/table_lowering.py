@@ -44,4 +44,9 @@ MUTANTS = [
            "getBias() || getResidual() || getUnrounded();",
            "a layer's activation is of sums that were rounded",
            ("lit:passes/decompose",)),
+    Mutant("lowering/zero-points-below-the-range", "backends/cpu/device/amx_bytes.cpp",
+           "_mm512_cmp_ps_mask(zero, _mm512_setzero_ps(), _CMP_GE_OQ) &",
+           "",
+           "zero points far below the range are brought into 16 bits",
+           ("cpu_quantized_amx_twin_test:*ZeroPointsFarBelow*",)),
 ]

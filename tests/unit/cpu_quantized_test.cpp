@@ -25,6 +25,7 @@ struct Case {
   double outlier = 0;      // the third element of every row, if not 0; its weights are 0 then
   bool bytes = false;      // rows are rounded to 8 bits
   bool fractions = false;  // zero points are no whole numbers
+  double below = 0;        // zero points are less by so much
   double unit = 1;         // of rows; a power of two, by which the scales are divided
 };
 
@@ -121,6 +122,8 @@ void check(const Case& t, KernelIsa isa, int threads) {
     zero.exact[i] = zero.f32[i];
     zero.narrow[i] = floatToBf16(zero.f32[i]);
   }
+  for (size_t i = 0; t.below != 0 && i < zero.exact.size(); ++i)
+    zero.exact[i] = zero.f32[i] -= float(t.below);
   Values bias = randomValues(t.dtype, t.n, 4), residual = randomValues(t.dtype, t.m * t.n, 5);
   Buffer scaleBytes = laidOut(t, scales, scale, pool, isa),
          zeroBytes = laidOut(t, scales, zero, pool, isa);
@@ -279,6 +282,18 @@ TEST(QuantizedLinear, ManyRowsInEightBits) {
         Case t{DType::I8, DType::BF16, DType::F32, m, 96, 70, 96};
         t.outlier = outlier;
         t.bytes = true;
+        check(t, isa, 2);
+      }
+}
+
+// Zero points that are whole numbers and lie far below the range: 16 bits do not hold them.
+TEST(QuantizedLinear, ZeroPointsFarBelowTheRange) {
+  for (KernelIsa isa : tiers())
+    for (DType weights : {DType::I8, DType::U8, DType::I4, DType::U4})
+      for (double below : {300.0, 40000.0}) {
+        Case t{weights, DType::BF16, DType::F32, 20, 96, 66, 32, true};
+        t.bytes = true;
+        t.below = below;
         check(t, isa, 2);
       }
 }
