@@ -79,6 +79,21 @@ TEST_P(QuantizeValues, GiveTheZeroPointWhereTheScaleIsZero) {
   }
 }
 
+// Quotients are rounded to the even number beside a tie before the zero point is added.
+TEST_P(QuantizeValues, RoundBeforeTheZeroPointIsAdded) {
+  Graph g;
+  Tensor x = g.input("x", DType::F32, {1, 4}), scale = g.input("scale", DType::F32, {1, 1});
+  g.output("q", quantize(x, scale, g.input("zero", DType::U8, {1, 1}), 1, 4, DType::U8));
+  Array zero(DType::U8, {1, 1});
+  zero.set(0, 3);
+  const Array q = run(g, {{"x", Array::fromFloats(std::vector<float>{0.5, 1.5, 2.5, -0.5}, {1, 4})},
+                          {"scale", Array::fromFloats(std::vector<float>{1}, {1, 1})},
+                          {"zero", zero}})
+                      .at("q");
+  const double expected[] = {3, 5, 5, 3};
+  for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(q.at(i), expected[i]) << i;
+}
+
 // Weights with a row of zeros are zeros there, whatever their format.
 TEST_P(QuantizeValues, OfARowOfZerosAreZeros) {
   constexpr int64_t kIn = 64, kOut = 3;

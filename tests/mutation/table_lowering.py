@@ -49,4 +49,10 @@ MUTANTS = [
            "",
            "zero points far below the range are brought into 16 bits",
            ("cpu_quantized_amx_twin_test:*ZeroPointsFarBelow*",)),
+    Mutant("lowering/zero-point-before-rounding", "ir/quantized.cpp",
+           "Value y = m.make<RoundOp>(quotient);\n  if (getZero()) y = m.make<AddOp>(y, beside(getZero()));",
+           "Value y = quotient;\n  if (getZero()) y = m.make<AddOp>(y, beside(getZero()));\n"
+           "  y = m.make<RoundOp>(y);",
+           "quotients are rounded with the zero point, whose parity decides ties",
+           ("quantize_values_test:*RoundBefore*",)),
 ]
