@@ -132,10 +132,12 @@ Calibration calibrate() {
   // On an idle machine new threads may begin on one processor; the system moves them apart only
   // when they stay busy for some milliseconds, longer than any of the measurements.
   constexpr double kSpreadSeconds = 15e-3;
-  measurePeak(PeakKind::F32Fma, pool, 0, kSpreadSeconds);
+  // One thread tells which unit is the fastest, also beside programs that never let two run at
+  // once.
+  ThreadPool one(1);
   Calibration c;
   auto raise = [&](double& rate, PeakKind kind) {
-    rate = std::max(rate, measurePeak(kind, pool, kRepeats, kSeconds));
+    rate = std::max(rate, measurePeak(kind, one, kRepeats, kSeconds));
   };
   for (int turn = 0; turn < kTurns; ++turn) {
     raise(c.f32Fma, PeakKind::F32Fma);
@@ -144,6 +146,7 @@ Calibration calibrate() {
   }
   KernelIsa isa = KernelIsa::of(tier);
   isa.arithmetic = c.bf16Arithmetic(isa);
+  measurePeak(PeakKind::F32Fma, pool, 0, kSpreadSeconds);
   const MeasuredPattern reading = measureReadPattern(pool, isa, kPatternGain);
   c.reading = reading.pattern;
   c.spread = reading.spread;

@@ -14,7 +14,7 @@
 namespace lathe::cpu {
 
 struct Calibration {
-  // FLOP/s of all threads together (a multiply-add counts two); 0 where the CPU lacks the unit.
+  // FLOP/s of one thread (a multiply-add counts two); 0 where the CPU lacks the unit.
   double f32Fma = 0, bf16Dot = 0, amxBf16 = 0;
   ReadPattern reading;   ///< the default, unless another was clearly faster
   double spread = 0;     ///< of its rates (read_pattern.h): how disturbed the measurement was
