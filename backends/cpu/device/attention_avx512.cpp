@@ -32,6 +32,7 @@ inline void narrowPairTo(uint16_t* at, __m512 low, __m512 high) {
 #include "backends/cpu/device/vec_math.inc"
 #include "backends/cpu/device/attention_simd.inc"
 
+#include "backends/cpu/device/transpose512.inc"
 #include "backends/cpu/device/attention_in_place_dot.inc"
 
 // Blocks of 8 rows x 32 columns of VDPBF16PS sums.

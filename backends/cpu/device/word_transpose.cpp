@@ -64,31 +64,13 @@ void transposeAvx2(const char* from, int64_t fromStride, int64_t rows, int64_t c
 LATHE_ISA_END
 LATHE_ISA_BEGIN(LATHE_TARGET_AVX512)
 
+#include "backends/cpu/device/transpose512.inc"
+
 inline void transpose16x16(const char* from, int64_t fromStride, uint32_t* to, int64_t toStride) {
-  __m512i row[16], pair[16], quad[16], eight[16];
-  for (int i = 0; i < 16; ++i) row[i] = _mm512_loadu_si512(from + i * fromStride);
-  for (int i = 0; i < 16; i += 2) {
-    pair[i] = _mm512_unpacklo_epi32(row[i], row[i + 1]);
-    pair[i + 1] = _mm512_unpackhi_epi32(row[i], row[i + 1]);
-  }
-  // quad[4 h + c]: rows 4 h to 4 h + 3 of columns c, c + 4, c + 8 and c + 12.
-  for (int h = 0; h < 16; h += 4) {
-    quad[h] = _mm512_unpacklo_epi64(pair[h], pair[h + 2]);
-    quad[h + 1] = _mm512_unpackhi_epi64(pair[h], pair[h + 2]);
-    quad[h + 2] = _mm512_unpacklo_epi64(pair[h + 1], pair[h + 3]);
-    quad[h + 3] = _mm512_unpackhi_epi64(pair[h + 1], pair[h + 3]);
-  }
-  // eight[c] and eight[c + 4]: columns c, c + 8 and c + 4, c + 12 of the upper rows; + 8: lower.
-  for (int h = 0; h < 16; h += 8)
-    for (int c = 0; c < 4; ++c) {
-      eight[h + c] = _mm512_shuffle_i32x4(quad[h + c], quad[h + c + 4], 0x88);
-      eight[h + c + 4] = _mm512_shuffle_i32x4(quad[h + c], quad[h + c + 4], 0xdd);
-    }
-  for (int c = 0; c < 8; ++c) {
-    _mm512_storeu_si512(to + c * toStride, _mm512_shuffle_i32x4(eight[c], eight[c + 8], 0x88));
-    _mm512_storeu_si512(to + (c + 8) * toStride,
-                        _mm512_shuffle_i32x4(eight[c], eight[c + 8], 0xdd));
-  }
+  __m512i words[16];
+  for (int i = 0; i < 16; ++i) words[i] = _mm512_loadu_si512(from + i * fromStride);
+  transposeWords(words);
+  for (int i = 0; i < 16; ++i) _mm512_storeu_si512(to + i * toStride, words[i]);
 }
 
 void transposeAvx512(const char* from, int64_t fromStride, int64_t rows, int64_t columns,
