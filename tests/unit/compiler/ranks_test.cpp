@@ -383,6 +383,23 @@ TEST(Ranks, LayersOfOneWeightAreCutEachForItself) {
             4);
 }
 
+// Where a weight lies [inputs, outputs], its columns are its second axis.
+TEST(Ranks, LayersOfOneWeightAreCutInEitherLayout) {
+  Graph g;
+  const Tensor x = g.input("x", DType::F32, {g.dim("rows", 1, 16), 24});
+  const Tensor h = fused::linear(
+      x, g.weight("up", DType::F32, {24, 48}),
+      {.bias = g.weight("up.bias", DType::F32, {48}), .layout = WeightLayout::in_out});
+  const Tensor gate = fused::glu(sliceAxis(h, -1, 0, 24), sliceAxis(h, -1, 24, 24));
+  g.output("y", fused::linear(gate, g.weight("down", DType::F32, {24, 24})));
+  auto ops = opsOf(irAt(g, "sharded", {.pipeline = {.mesh = {.ranks = 2}}}));
+  EXPECT_EQ(ops["all_reduce"], 1);
+  EXPECT_EQ(ops["all_gather"] + ops["all_slice"], 0);
+  Array numbers(DType::F32, {5, 24});
+  for (int64_t i = 0; i < numbers.size(); ++i) numbers.set(i, std::sin(double(i)));
+  expectTheSameAsOne(g, {{"forward", {{"x", numbers}}}});
+}
+
 // As OLMo 2 has them: each rank sums the squares of its heads, and no operand is gathered. The
 // table of the first layer has no columns that two readers would gather.
 TEST(Ranks, ANormOverAllHeadsIsASumOverTheRanks) {
