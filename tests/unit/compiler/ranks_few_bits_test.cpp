@@ -12,11 +12,11 @@ namespace {
 
 using namespace ranks;
 
-// An MLP whose weights are integers in blocks along the inputs.
+// An MLP whose weights are integers in blocks along the inputs, the first maybe along the outputs.
 struct FewBits {
   int64_t hidden, block;
   DType q = DType::I4;
-  bool hasZero = false, isMerged = false;
+  bool hasZero = false, isMerged = false, sharesByOutputs = false;
 
   Tensor weight(Graph& g, const std::string& name, int64_t n, int64_t k) const {
     const int64_t own = std::min(block, k), count = (k + own - 1) / own;
@@ -29,7 +29,12 @@ struct FewBits {
     Graph g;
     const Dim rows = g.dim("rows", 1, 16);
     const Tensor x = g.input("x", DType::F32, {rows, 32});
-    const Tensor w = weight(g, "up", isMerged ? 2 * hidden : hidden, 32);
+    const int64_t outputs = isMerged ? 2 * hidden : hidden;
+    const Tensor w = sharesByOutputs
+                         ? dequantize(g.weight("up.q", q, {outputs, 32}),
+                                      g.weight("up.scale", DType::F32, {outputs / block, 32}),
+                                      Tensor(), 0, block, DType::F32)
+                         : weight(g, "up", outputs, 32);
     Tensor h = fused::linear(x, w);
     h = isMerged ? fused::glu(sliceAxis(h, -1, 0, hidden), sliceAxis(h, -1, hidden, hidden))
                  : nn::relu(h);
@@ -53,8 +58,8 @@ WeightSource integers(const Program& program) {
   return [arrays](const std::string& name) { return arrays.at(name); };
 }
 
-// Values of one rank, exact when simulated, and nothing read whole but what `whole` names.
-void expectPieces(const FewBits& model, int64_t ranks, const std::set<std::string>& whole = {}) {
+// Values of one rank, exact when simulated.
+void expectValues(const FewBits& model, int64_t ranks) {
   SCOPED_TRACE(std::to_string(model.hidden) + " hidden, blocks of " + std::to_string(model.block) +
                ", " + std::to_string(ranks) + " ranks");
   const Graph g = model.graph();
@@ -74,6 +79,12 @@ void expectPieces(const FewBits& model, int64_t ranks, const std::set<std::strin
   const Arrays alone = run({}, "cpu");
   EXPECT_LE(apart(run(simulated, "cpu"), alone), 1e-4);
   EXPECT_LE(apart(runAsThreads(g, int(ranks), inputs, {.ranks = ranks}, weights), alone), 1e-4);
+}
+
+// And nothing is read whole but what `whole` names.
+void expectPieces(const FewBits& model, int64_t ranks, const std::set<std::string>& whole = {}) {
+  expectValues(model, ranks);
+  const Graph g = model.graph();
   for (const TensorInfo& info : compile(g, {.pipeline = {.mesh = {.ranks = ranks}}}).weights)
     EXPECT_EQ(info.piece.has_value(), !whole.contains(info.name)) << info.name;
 }
@@ -88,6 +99,14 @@ TEST(FewBitsOnRanks, EachReadsItsPieces) {
 TEST(FewBitsOnRanks, LayersOfOneWeightAreCutEachForItself) {
   for (DType q : {DType::I4, DType::I8})
     expectPieces({.hidden = 64, .block = 16, .q = q, .isMerged = true}, 2);
+}
+
+// A slice of columns has as many scales as blocks, not as columns.
+TEST(FewBitsOnRanks, LayersOfOneWeightMayShareScalesOfColumns) {
+  for (int64_t ranks : {2, 4})
+    expectValues(
+        {.hidden = 64, .block = 16, .q = DType::I8, .isMerged = true, .sharesByOutputs = true},
+        ranks);
 }
 
 // A scale of all inputs, and blocks that several ranks share.
