@@ -336,6 +336,20 @@ TEST(WeightFolders, LayersOfGptqThatDoNotFitAreRefused) {
        {"m.weight: there are a matrix and its quantized form", {{"m.weight", ones}}, {}}});
 }
 
+// Its integers and scales have names of their own, which no stored tensor may have, too.
+TEST(WeightFolders, NamesOfPartsAreTakenByNothingElse) {
+  const Array ones = Array::fromFloats({1, 1, 1, 1, 1, 1, 1, 1}, {1, 8});
+  expectRefused(
+      {{"m.qweight", words(std::vector<uint32_t>(8, 0x33333333), {1, 8})},
+       {"m.qzeros", words({0x77777777}, {1, 1})},
+       {"m.scales", ones}},
+      {{"quant_method", "gptq"}, {"bits", 4}, {"group_size", -1}},
+      {{"the name \"m.weight.q\" is taken by a part of m.weight", {{"m.weight.q", ones}}, {}},
+       {"the name \"m.weight.scale\" is taken by a part of m.weight",
+        {{"m.weight.scale", ones}},
+        {}}});
+}
+
 // What writers note of how the numbers were found, and for whom, changes none of them.
 TEST(WeightFolders, NotesOfWritersChangeNoNumbers) {
   const TemporaryFolder folder;
