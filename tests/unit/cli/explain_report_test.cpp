@@ -135,6 +135,20 @@ TEST(ExplainReport, EveryOpIsARow) {
       << text;
 }
 
+// Of the layers of a place the one in which most is alive, wherever it stands.
+TEST(ExplainReport, LiveBytesOfAPlaceAreTheMost) {
+  ExplainReport r = withSizes();
+  auto p = program();
+  EntryPoint& e = p->entries[0];
+  e.slots.push_back({SlotKind::Arena, DType::F32, {expr("n"), 8}});
+  e.calls[0].results.push_back(int(e.slots.size()) - 1);
+  r.program = p;
+  r.entries = {&e};
+  const std::string text = printed([&] { printExplanation(r, {}); });
+  EXPECT_NE(text.find("| linear | layers.*.proj | 2 | 20 M | 2 kB | 400 B | 480 B |"), text.npos)
+      << text;
+}
+
 TEST(ExplainReport, SymbolsOfOtherEntryPointsAreNotMissed) {
   ExplainReport r = report();
   const EntryPoint& e = *r.entries[0];
