@@ -332,6 +332,22 @@ TEST_F(CliTest, CompileRefusesWhatIsNoModelOrNoProgramName) {
   expectFailure(2, "--all-tiers", "compile " + kModel + " -o x.lathe --all-tiers --host-only");
 }
 
+// Published checkpoints keep vectors in f32 beside matrices in bf16, and compute in bf16.
+TEST_F(CliTest, ArithmeticIsThatOfMostOfTheWeights) {
+  std::filesystem::create_directory(file("wide_vectors"));
+  std::filesystem::copy_file(kModel + "/config.json", file("wide_vectors/config.json"));
+  const SafetensorsFile stored = SafetensorsFile::open(kModel + "/model.safetensors");
+  std::map<std::string, Array> tensors;
+  for (const SafetensorsEntry& entry : stored.tensors()) {
+    const Array array = stored.array(entry.name);
+    tensors[entry.name] = entry.shape.size() > 1 ? array : array.to(DType::F32);
+  }
+  saveSafetensors(file("wide_vectors/model.safetensors"), tensors);
+  const std::string inspect = "inspect " + file("wide_vectors") + " --stop-after recorded";
+  EXPECT_EQ(outputOf(inspect), outputOf(inspect + " --dtype bf16"));
+  EXPECT_NE(outputOf(inspect), outputOf(inspect + " --dtype f32"));
+}
+
 // --- run
 
 TEST_F(CliTest, RunGivesTheGoldenLogits) {
@@ -530,6 +546,40 @@ TEST_F(CliTest, SymbolsInSumsOfInputsMayBeGiven) {
   const std::string run = "run " + file("past.mlir") + " --input x=5xf32=1";
   expectFailure(2, "'past' has no value", run);
   EXPECT_THAT(outputOf(run + " --symbol past=3"), StartsWith("y: f32[5]"));
+  // Also where it is the size of a state, which would be the largest otherwise.
+  std::ofstream(file("kept_past.mlir")) << R"(module {
+  lathe.dim @past 1 to 8
+  lathe.state @kept : tensor<?xf32, #lathe.dims<past>>
+  func.func @forward(%x: tensor<?xf32, #lathe.dims<past+2>> {lathe.name = "x"},
+                     %k: tensor<?xf32, #lathe.dims<past>> {lathe.state = @kept})
+      -> (tensor<?xf32, #lathe.dims<past>> {lathe.state = @kept},
+          tensor<?xf32, #lathe.dims<past+2>> {lathe.name = "y"}) {
+    %y = lathe.neg %x : tensor<?xf32, #lathe.dims<past+2>>
+    return %k, %y : tensor<?xf32, #lathe.dims<past>>, tensor<?xf32, #lathe.dims<past+2>>
+  }
+})";
+  const std::string kept = "run " + file("kept_past.mlir") + " --input x=5xf32=1";
+  expectFailure(2, "'past' has no value", kept);
+  EXPECT_THAT(outputOf(kept + " --symbol past=3"), HasSubstr("y: f32[5]"));
+}
+
+TEST_F(CliTest, AnNpyFileHoldsOneOutput) {
+  std::ofstream(file("two.mlir")) << R"(
+    func.func @forward(%x: tensor<2xf32> {lathe.name = "x"})
+        -> (tensor<2xf32> {lathe.name = "y"}, tensor<2xf32> {lathe.name = "z"}) {
+      %y = lathe.neg %x : tensor<2xf32>
+      %z = lathe.abs %x : tensor<2xf32>
+      return %y, %z : tensor<2xf32>, tensor<2xf32>
+    })";
+  const std::string run = "run " + file("two.mlir") + " --input x=2xf32=-3,4 --output ";
+  expectFailure(2,
+                "--output: a .npy file holds one tensor, entry point 'forward' has 2; write a "
+                ".safetensors file",
+                run + file("two.npy"));
+  outputOf(run + file("two.safetensors"));
+  const SafetensorsFile both = SafetensorsFile::open(file("two.safetensors"));
+  EXPECT_EQ(both.array("y").at(0), 3);
+  EXPECT_EQ(both.array("z").at(1), 4);
 }
 
 TEST_F(CliTest, BadInputsAreToldPrecisely) {
@@ -705,6 +755,14 @@ TEST_F(CliTest, GuessesDoNotChangeAGreedyText) {
   expectFailure(2, "--draft requires --speculate", "generate " + kModel + " --ids 1 --draft x");
 }
 
+TEST_F(CliTest, ADraftHasTheVocabularyOfTheModel) {
+  const std::string stories = LATHE_SOURCE_DIR "/examples/models/stories";
+  expectFailure(2,
+                "--draft: expected a model with the vocabulary of 97 tokens that " + kModel +
+                    " has, " + stories + " has ",
+                "generate " + kModel + " --ids 1 -n 2 --speculate 2 --draft " + stories);
+}
+
 TEST_F(CliTest, ABatchWritesWhatEachLineDoesAlone) {
   std::ofstream(file("lines.txt")) << "hello\r\na\nlongerthanothers\r\n";
   const std::string flags = " -n 9 --ignore-eos --json";
@@ -841,6 +899,26 @@ TEST_F(CliTest, BenchRunsABareConfigAndMeasuresTheMachine) {
     EXPECT_LE(test.at("peak_share").asDouble(), 1);
   }
   EXPECT_GT(out.at("profile").size(), 4u);
+}
+
+// The page's times are those of the repetitions, as the profile's are: none of the warm-up.
+TEST_F(CliTest, TheReportOfABenchAddsUpToItsProfile) {
+  const JsonValue out = jsonOf(
+      "bench " + kModel + " -p 20 -n 5 -r 1 -t 1 -o json --profile --report " + file("bench.html"));
+  std::map<std::string, double> profile, page;
+  for (const JsonValue& row : out.at("profile").elements())
+    profile[row.at("entry").asString()] += row.at("time_s").asDouble();
+  const std::string text = test::readFile(file("bench.html")),
+                    begin = "<script type=\"application/json\" id=\"data\">";
+  const size_t at = text.find(begin) + begin.size();
+  const JsonValue data = JsonValue::parse(text.substr(at, text.find("</script>", at) - at), "page");
+  for (const JsonValue& run : data.at("runs").elements())
+    for (const JsonValue& call : run.at("calls").elements())
+      page[run.at("entry").asString()] +=
+          double(call.at(size_t(0)).asInt()) * call.at(size_t(1)).asDouble();
+  ASSERT_EQ(page.size(), 2u);
+  for (const auto& [entry, seconds] : profile)
+    EXPECT_NEAR(page.at(entry), seconds, 1e-4 * seconds) << entry;
 }
 
 // A long prompt runs in chunks, and each chunk attends to all that stand before it.
