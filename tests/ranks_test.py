@@ -171,6 +171,9 @@ assert prefill["collectives"]["calls"] == 2 * (sums - 1) + 1 + 3, prefill
 
 alone_document = json.loads(run(*bench, "--json")[0])
 assert alone_document["ranks"] == 1 and "collectives" not in alone_document["tests"][0], alone_document
+# The table that the first stage reads as embeddings and the last as the head is counted once.
+staged = json.loads(run(*bench, "--ranks", "2", "--stages", "2", "--rank-threads", "--json")[0])
+assert staged["parameters"] == alone_document["parameters"], (staged["parameters"], alone_document["parameters"])
 table, _ = run(*bench, "--ranks", "2", "--rank-threads")
 assert "| test of one of 2 ranks | processor time ms | collectives | sent | ms | share |" in table, table
 
