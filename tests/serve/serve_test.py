@@ -301,7 +301,9 @@ def check_refusals(server):
             ({"prompt": "a", "logit_bias": {"5": 1}}, 400, "'logit_bias' is not supported"),
             ({"prompt": "a", "temperature": "hot"}, 400, "temperature"),
             ({"prompt": "a", "temperature": -1}, 400, "temperature"),
-            ({"prompt": "a", "n": 100}, 400, "n"), ({"prompt": [5, 99999]}, 400, "prompt"),
+            ({"prompt": "a", "n": 100}, 400, "n"),
+            ({"prompt": ["a"] * 17, "n": 2, "max_tokens": 1}, 400, "n: expected at most 32 texts of one request, got 34"),
+            ({"prompt": [5, 99999]}, 400, "prompt"),
             ({"prompt": "a " * 3000}, 400, "tokens, the server takes at most"),
             ({"prompt": "a", "model": "other"}, 404, "there is no model"),
             ({"prompt": "a", "regex": "(?=b)"}, 400, "looking ahead"),
@@ -522,6 +524,13 @@ def check_key():
         assert server.ask("GET", "/health")[0] == 200
         if openai_checks.openai:
             openai_checks.check_key(server.port, "secret")
+    # A file ends its line as its editor does.
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(b"secret\r\n")
+        file.flush()
+        with server_limits.running(Server, "--api-key-file", file.name) as server:
+            for key, status in (("secret", 200), ("secre", 401)):
+                assert server.ask("GET", "/v1/models", headers={"Authorization": "Bearer " + key})[0] == status, key
 
 
 CHAT_TEMPLATE = ("{{ bos_token }}{% for m in messages %}{{ m.role }}{% if m.name %} {{ m.name }}{% endif %}: {{ m.content }}\n{% endfor %}"
@@ -537,8 +546,8 @@ def check_chat():
             json.dump({"bos_token": "<|bos|>", "eos_token": "<|eos|>", "chat_template": CHAT_TEMPLATE}, file)
         messages = [{"role": "user", "content": "Once upon a time"}]
 
-        def generated(list_of_messages):
-            return json.loads(subprocess.run([OPTIONS.lathe, "generate", folder, "--messages", "-", "-n", "20", "--json"],
+        def generated(list_of_messages, *flags):
+            return json.loads(subprocess.run([OPTIONS.lathe, "generate", folder, "--messages", "-", "-n", "20", "--json", *flags],
                                              input=json.dumps(list_of_messages), capture_output=True, text=True,
                                              check=True).stdout)["text"]
 
@@ -588,6 +597,14 @@ def check_chat():
                               capture_output=True, text=True, check=True).stdout
         second = generated([*messages, {"role": "assistant", "content": first},
                             {"role": "user", "content": "And then?"}])
+        assert talk == first + "\n" + second + "\n", (talk, first, second)
+        # Each answer is drawn by a seed of its own.
+        drawn = ["--temp", "1", "--seed"]
+        talk = subprocess.run([OPTIONS.lathe, "chat", folder, "-n", "20", "-q", *drawn, "5"],
+                              input="Once upon a time\nAnd then?\n", capture_output=True, text=True, check=True).stdout
+        first = generated(messages, *drawn, "5")
+        second = generated([*messages, {"role": "assistant", "content": first},
+                            {"role": "user", "content": "And then?"}], *drawn, "6")
         assert talk == first + "\n" + second + "\n", (talk, first, second)
 
 
