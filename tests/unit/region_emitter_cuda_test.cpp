@@ -203,6 +203,26 @@ TEST_F(RegionPasses, ReducesAllElementsOfATensor) {
             });
 }
 
+// A part has a value and a place, of 8 bytes each.
+TEST_F(RegionPasses, FindsTheGreatestOfLongRowsOfWideNumbers) {
+  const int64_t n = 70001;
+  for (std::string t : {"f64", "i64"})
+    forPasses("func.func @f(%x: " + t +
+                  "[2, 70001]) -> (i64[2], i64[2]) { %0 = lathe.argmax %x axis 1 : " + t +
+                  "[2, 70001]\n %1 = lathe.argmin %x axis 1 : " + t +
+                  "[2, 70001]\n return %0, %1 : i64[2], i64[2] }",
+              2, [&](RegionKernelUnderTest& k) {
+                Array x = integers({2, n}, *parseDType(t), -1000, 1000);
+                x.set(65432, 2000), x.set(300, -2000);
+                x.set(n + 69999, 2000), x.set(n + 34567, -2000);
+                auto y = k.run({x});
+                EXPECT_EQ(y[0].at(0), 65432);
+                EXPECT_EQ(y[0].at(1), 69999);
+                EXPECT_EQ(y[1].at(0), 300);
+                EXPECT_EQ(y[1].at(1), 34567);
+              });
+}
+
 TEST_F(RegionCuda, DrawsTheBitsOfTheReference) {
   for (std::string n : {"1", "7", "64", "257"}) {
     const std::string text = "func.func @f(%s: tensor<i64>) -> i32[3, " + n +
@@ -308,6 +328,47 @@ TEST_F(RegionCuda, ReadsASingleRowWithinItsBounds) {
               for (int64_t i = 0; i < columns; ++i) most = std::max(most, x.at(i));
               expectNear(k.run({x, y})[0], [&](int64_t i) { return y.at(i) - most; }, 1e-12);
             });
+}
+
+// Threads count beyond the end of the work, to the end of their block: where that leaves 31 bits,
+// they count in 64.
+TEST_F(RegionCuda, CountsBeyond31BitsIn64) {
+  auto sourceOf = [](const std::string& n) {
+    const std::string x = "i8[" + n + "]";
+    return RegionKernelUnderTest("func.func @f(%x: " + x + ") -> " + x +
+                                     " { %0 = lathe.neg %x : " + x + "\n return %0 : " + x + " }",
+                                 {"cuda", std::nullopt, 0})
+        .printed()
+        .kernels[0]
+        .source;
+  };
+  EXPECT_NE(sourceOf("2147483647").find("(i64)blockIdx.x"), std::string::npos);
+  EXPECT_EQ(sourceOf("1000000000").find("(i64)blockIdx.x"), std::string::npos);
+}
+
+// A piece of a row has been read by some of its threads alone: what they kept of it is no row.
+TEST_F(RegionCuda, KeepsNoPieceOfARowForTheWhole) {
+  for (auto [piece, whole] : {std::pair(32, 96), {64, 128}, {256, 768}, {512, 2048}}) {
+    const std::string x = "f32[m, " + std::to_string(whole) + "]",
+                      part = "f32[m, " + std::to_string(piece) + "]";
+    forEach("func.func @f(%x: " + x + ") -> " + x +
+                " {\n%0 = lathe.slice %x starts <0, 0> sizes <m, " + std::to_string(piece) +
+                "> strides [1, 1] : " + x +
+                "\n%1 = lathe.reduce_max %0 axes [1] keep_dims true : " + part +
+                "\n%2 = lathe.sub %x, %1 : " + x + ", f32[m, 1]\nreturn %2 : " + x + " }",
+            [&](RegionKernelUnderTest& k, cuda::RegionSchedule::Kind) {
+              const Array in = floats({3, whole});
+              expectNear(
+                  k.run({in}, {{"m", 3}})[0],
+                  [&](int64_t i) {
+                    double most = -kInf;
+                    for (int64_t j = 0; j < piece; ++j)
+                      most = std::max(most, in.at(i / whole * whole + j));
+                    return in.at(i) - most;
+                  },
+                  kF32);
+            });
+  }
 }
 
 // One thread writes what all of them could still be reading.

@@ -415,6 +415,23 @@ TEST_P(RegionElementwise, ReadsTablesOfConstants) {
   expectNear(y[1], [&](int64_t i) { return x.at(i) > 0 || truth[i % 5]; }, 0);
 }
 
+// The least number of 64 bits has no literal of its own in C++.
+TEST_P(RegionElementwise, ReadsTablesOfTheLeastAndTheGreatestNumber) {
+  auto k = compile(R"(func.func @f(%x: i64[m, 3]) -> i64[m, 3] {
+    %t = lathe.constant dense<[-9223372036854775808, 9223372036854775807, -1]> : tensor<3xi64>
+    %0 = lathe.bitwise_xor %x, %t : i64[m, 3], i64[3]
+    return %0 : i64[m, 3]
+  })");
+  if (!GetParam().tier) {
+    EXPECT_EQ(k.printed().kernels[0].source.find("-9223372036854775808"), std::string::npos);
+  }
+  const std::vector<int64_t> table{INT64_MIN, INT64_MAX, -1};
+  Array x(DType::I64, {2, 3});
+  auto y = k.run({x}, {{"m", 2}});
+  for (int64_t i = 0; i < 6; ++i)
+    EXPECT_EQ(static_cast<const int64_t*>(y[0].data())[i], table[size_t(i % 3)]) << i;
+}
+
 // What its terms have in common is what vectors divide, in whichever order they stand.
 TEST_P(RegionElementwise, EndsWhereASumOfSizesDoes) {
   for (const char* length : {"8*n+2", "2*m+8*n", "8*m+2*n", "4*m*n+n"}) {

@@ -73,8 +73,8 @@ TEST(Gemm, NanAndInfinity) {
 
 // Tiles of two weights: gate and up lie one behind the other, their product is stored.
 TEST(Gemm, Pairs) {
-  for (int64_t pairs : {48, 37}) {
-    const int64_t m = 35, k = 136;
+  for (auto [pairs, k] : {std::pair<int64_t, int64_t>{48, 136}, {37, 136}, {37, 133}}) {
+    const int64_t m = 35;
     const std::string n = std::to_string(pairs);
     MatmulKernel p;
     p.name = "gated";
