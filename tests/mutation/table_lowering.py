@@ -86,4 +86,10 @@ MUTANTS = [
            "n;",
            "of two weights in rows that are read element by element the second one is zeros",
            ("gemm_test:Gemm.Pairs",)),
+    Mutant("lowering/blocks-that-attention-reads",
+           "backends/cuda/lowering/attention/attention_kernels.cpp",
+           'p.status("status", {-1, a.blocks, 0});',
+           'p.status("status", {-1, a.entries, 0});',
+           "an error tells the entries of a table for the blocks of the cache",
+           ("index_errors_test:*AttentionReads*",)),
 ]

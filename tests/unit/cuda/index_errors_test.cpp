@@ -192,6 +192,22 @@ TEST(IndexErrors, SayThePlacesAndTheBlocksOfATable) {
   }
 }
 
+// A sequence's table leads attention to a block that the cache does not have.
+TEST(IndexErrors, SayTheBlocksThatAttentionReads) {
+  Graph g("paged");
+  const Tensor cache = g.input("cache", DType::F32, {5, 2, 4, 8});
+  g.output("y", fused::pagedAttention(g.input("q", DType::F32, {2, 2, 1, 8}), cache, cache,
+                                      g.input("table", DType::I64, {2, 3}),
+                                      g.input("at", DType::I64, {2}), {.scale = 0.25}));
+  const Arrays inputs{{"cache", Array(DType::F32, {5, 2, 4, 8})},
+                      {"q", Array(DType::F32, {2, 2, 1, 8})},
+                      {"table", ids({0, 1, 2, 3, 5, 0}, {2, 3})},
+                      {"at", ids({11, 7}, {2})}};
+  expectAlike(g, "forward", inputs, "", {"5"});
+  EXPECT_THAT(messageOf(g, "cuda", "forward", inputs),
+              HasSubstr("index 5 is outside the axis of 5 that it selects from"));
+}
+
 // Weights that rows choose: the first number behind them is one too many, wherever it stands.
 TEST(IndexErrors, OfAChoiceOfWeightsNameTheChoice) {
   for (DType dtype : {DType::F32, DType::BF16})
