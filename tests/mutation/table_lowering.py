@@ -92,4 +92,22 @@ MUTANTS = [
            'p.status("status", {-1, a.entries, 0});',
            "an error tells the entries of a table for the blocks of the cache",
            ("index_errors_test:*AttentionReads*",)),
+    Mutant("lowering/truth-of-minus-one", "backends/cuda/lowering/region/thread_evaluator.cpp",
+           "element.isInteger(1) || element.isUnsignedInteger()",
+           "element.isUnsignedInteger()",
+           "true stands as -1 in a table of bytes without a sign, which device compilers refuse",
+           ("region_emitter_elementwise_test:*TablesOfConstants*",)),
+    Mutant("lowering/pass-of-other-axes", "backends/common/loops/reduce.cpp",
+           "reducedAxes(&other) != axes ||",
+           "",
+           "a reduction along one axis shares the pass of a reduction along another one",
+           ("region_emitter_reduce_test:*AlongTwoAxes*",)),
+    Mutant("lowering/stores-between-results", "backends/common/loops/evaluator.cpp",
+           "  for (unsigned r : which) values.push_back("
+           "eval(tensorAt(region_.getNumArguments() + r), index));\n"
+           "  for (auto [r, v] : llvm::zip(which, values)) storeResult(r, v, position, index);\n",
+           "  for (unsigned r : which)\n"
+           "    storeResult(r, eval(tensorAt(region_.getNumArguments() + r), index), position, index);\n",
+           "a result replaces what the next one reads",
+           ("region_emitter_rows_test:*AllResultsAreThere*",)),
 ]

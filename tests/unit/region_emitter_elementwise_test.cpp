@@ -407,6 +407,10 @@ TEST_P(RegionElementwise, ReadsTablesOfConstants) {
     %1 = lathe.logical_or %p, %b : i1[m, 5], i1[5]
     return %0, %1 : bf16[m, 5], i1[m, 5]
   })");
+  // True is 1 in a table, too: compilers refuse -1 as a byte without a sign.
+  if (!GetParam().tier) {
+    EXPECT_NE(k.printed().kernels[0].source.find("= {1, 0, 0, 1, 1}"), std::string::npos);
+  }
   double table[] = {1, 2, -3, 4.5, 0};
   bool truth[] = {true, false, false, true, true};
   Array x = floats({7, 5}, DType::BF16);

@@ -273,6 +273,26 @@ TEST_P(RegionReduce, KeepsReductionsOfOtherAxesApart) {
       1e-6);
 }
 
+// Sums along two axes of a square, at the same numbers of both.
+TEST_P(RegionReduce, KeepsSumsAlongTwoAxesApart) {
+  auto k = compile(R"(func.func @f(%x: f32[m, 3, 3]) -> (f32[m, 1], f32[m, 1]) {
+    %0 = lathe.reduce_sum %x axes [1] : f32[m, 3, 3]
+    %1 = lathe.reduce_sum %x axes [2] : f32[m, 3, 3]
+    %2 = lathe.slice %0 starts <0, 1> sizes <m, 1> strides [1, 1] : f32[m, 3]
+    %3 = lathe.slice %1 starts <0, 1> sizes <m, 1> strides [1, 1] : f32[m, 3]
+    return %2, %3 : f32[m, 1], f32[m, 1]
+  })");
+  const Array x = floats({7, 3, 3});
+  auto y = k.run({x}, {{"m", 7}});
+  auto sum = [&](int64_t row, int64_t first, int64_t step) {
+    double total = 0;
+    for (int64_t i = 0; i < 3; ++i) total += x.at(9 * row + first + i * step);
+    return total;
+  };
+  expectNear(y[0], [&](int64_t row) { return sum(row, 1, 3); }, 1e-6, 1e-6);
+  expectNear(y[1], [&](int64_t row) { return sum(row, 3, 1); }, 1e-6, 1e-6);
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, RegionReduce, ::testing::ValuesIn(regionTargets()),
                          [](const auto& info) { return info.param.name; });
 

@@ -248,6 +248,23 @@ TEST_P(RegionRows, ResultsOfTwoWidthsReplaceNothing) {
   }
 }
 
+// The second result reads some of what the first one replaces, under a mask of its own.
+TEST_P(RegionRows, AllResultsAreThereBeforeOneReplaces) {
+  auto k = compile(R"(func.func @f(%x: f32[m, 7], %v: f32[]) -> (f32[m, 7], f64[m, 7]) {
+    %0 = lathe.neg %x : f32[m, 7]
+    %1 = lathe.slice %x starts <0, 0> sizes <m, 3> strides [1, 1] : f32[m, 7]
+    %2 = lathe.pad %1, %v low [0, 0] high [0, 4] : f32[m, 3], f32[]
+    %3 = lathe.cast %2 to f64 : f32[m, 7]
+    return %0, %3 : f32[m, 7], f64[m, 7]
+  })");
+  const Array x = floats({9, 7}), v = floats({});
+  for (bool inPlace : {false, true}) {
+    auto y = k.run({x, v}, {{"m", 9}}, inPlace);
+    expectNear(y[0], [&](int64_t i) { return -x.at(i); }, 0);
+    expectNear(y[1], [&](int64_t i) { return i % 7 < 3 ? x.at(i) : v.at(0); }, 0);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, RegionRows, ::testing::ValuesIn(regionTargets()),
                          [](const auto& info) { return info.param.name; });
 
