@@ -347,6 +347,76 @@ TEST_P(RegionShape, ReadsNothingBehindTheLastElementOfARow) {
   }
 }
 
+// As many elements as a vector has places, but for the last one.
+TEST_P(RegionShape, TakesEverySecondElementOfAllButAVector) {
+  for (auto [t, n] : {std::pair("f32", 3), {"f32", 7}, {"bf16", 15}}) {
+    const std::string type = t, x = type + "[" + std::to_string(n) + "]",
+                      half = std::to_string((n + 1) / 2), y = type + "[" + half + "]";
+    auto k = compile("func.func @f(%x: " + x + ") -> " + y +
+                     " {\n%0 = lathe.slice %x starts <0> sizes <" + half + "> strides [2] : " + x +
+                     "\nreturn %0 : " + y + " }");
+    Array a = floats({n}, *parseDType(type));
+    expectNear(k.run({a})[0], [&](int64_t i) { return a.at(2 * i); }, 0);
+  }
+}
+
+// Chunks of `d` elements that begin in the middle of a turned row of `d`.
+TEST_P(RegionShape, CutsTurnedRowsInTheirMiddle) {
+  for (int64_t d : {4, 8, 16}) {
+    const std::string n = std::to_string(d), x = "f32[m, " + n + ", 3]",
+                      turned = "f32[m, 3, " + n + "]", all = std::to_string(3 * d),
+                      two = std::to_string(2 * d);
+    auto k =
+        compile("func.func @f(%x: " + x + ") -> f32[m, " + two +
+                "] {\n%0 = lathe.transpose %x [0, 2, 1] : " + x +
+                "\n%1 = lathe.reshape %0 to <m, " + all + "> : " + turned +
+                "\n%2 = lathe.slice %1 starts <0, " + std::to_string(d / 2) + "> sizes <m, " + two +
+                "> strides [1, 1] : f32[m, " + all + "]\nreturn %2 : f32[m, " + two + "] }");
+    const Array a = floats({5, d, 3});
+    expectNear(
+        k.run({a}, {{"m", 5}})[0],
+        [&](int64_t i) {
+          const int64_t at = i % (2 * d) + d / 2;
+          return a.at((i / (2 * d) * d + at % d) * 3 + at / d);
+        },
+        0);
+  }
+}
+
+// One operand is a single element, and so is its result.
+TEST_P(RegionShape, StoresASingleElementBesideARow) {
+  auto k = compile(R"(func.func @f(%x: f32[n], %s: f32[1]) -> (f32[n], f32[1]) {
+%0 = lathe.mul %x, %s : f32[n], f32[1]
+%1 = lathe.neg %s : f32[1]
+return %0, %1 : f32[n], f32[1] })");
+  for (int64_t n : {1, 7, 64}) {
+    const Array x = floats({n}), s = floats({1});
+    auto y = k.run({x, s}, {{"n", n}});
+    expectNear(y[0], [&](int64_t i) { return float(x.at(i) * s.at(0)); }, 1e-7);
+    expectNear(y[1], [&](int64_t) { return -s.at(0); }, 0);
+  }
+}
+
+// Lanes that lie in the other piece look nothing up: their numbers are no rows of the table.
+TEST_P(RegionShape, LooksUpNothingForLanesOfTheOtherPiece) {
+  auto k = compile(R"(func.func @f(%x: f32[m, n], %y: f32[m, 9]) -> f32[m, n+9] {
+%0 = lathe.iota <n> axis 0 dtype i64
+%1 = lathe.gather %x, %0 axis 1 : f32[m, n], i64[n]
+%2 = lathe.concat %1, %y axis 1 : f32[m, n], f32[m, 9]
+return %2 : f32[m, n+9] })");
+  for (int64_t n : {3, 10, 23}) {
+    const Array x = floats({4, n}), y = floats({4, 9});
+    expectNear(
+        k.run({x, y}, {{"m", 4}, {"n", n}})[0],
+        [&](int64_t i) {
+          const int64_t row = i / (n + 9), c = i % (n + 9);
+          return c < n ? x.at(row * n + c) : y.at(row * 9 + c - n);
+        },
+        0);
+    EXPECT_EQ(k.status(), 0);
+  }
+}
+
 TEST_P(RegionShape, ReversesAndSlices) {
   auto k = compile(R"(func.func @f(%x: f32[m, n]) -> (f32[m, n], f32[m, n]) {
     %0 = lathe.reverse %x axes [1] : f32[m, n]
