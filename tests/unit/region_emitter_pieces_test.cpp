@@ -235,6 +235,67 @@ return %3 : f32[m, 33] })");
         1e-6, 1e-5);
 }
 
+// A row of two pieces is walked piece by piece, from the ninth element on: no chunk of the second
+// one begins where a vector of the row does.
+TEST_P(RegionPieces, WalksTheSecondPieceFromItsBegin) {
+  auto k = compile(R"(func.func @f(%x: f32[m, 9], %y: f32[m, 39], %z: f32[m, 16, 3]) -> f32[m, 48] {
+%0 = lathe.concat %x, %y axis 1 : f32[m, 9], f32[m, 39]
+%1 = lathe.transpose %z [0, 2, 1] : f32[m, 16, 3]
+%2 = lathe.reshape %1 to <m, 48> : f32[m, 3, 16]
+%3 = lathe.sub %0, %2 : f32[m, 48], f32[m, 48]
+return %3 : f32[m, 48] })");
+  const Array x = floats({5, 9}), y = floats({5, 39}), z = floats({5, 16, 3});
+  expectNear(
+      k.run({x, y, z}, {{"m", 5}})[0],
+      [&](int64_t i) {
+        const int64_t row = i / 48, c = i % 48;
+        const double piece = c < 9 ? x.at(row * 9 + c) : y.at(row * 39 + c - 9);
+        return piece - z.at((row * 16 + c % 16) * 3 + c / 16);
+      },
+      kF32, kF32);
+}
+
+// Of a row's exponentials a sum over pieces needs the first nine: they are not kept for all.
+TEST_P(RegionPieces, KeepsNoneOfARowThatOnePieceNeeds) {
+  auto k = compile(R"(func.func @f(%x: f32[m, 48], %y: f32[m, 39]) -> f32[m, 48] {
+%0 = lathe.exp %x : f32[m, 48]
+%1 = lathe.slice %0 starts <0, 0> sizes <m, 9> strides [1, 1] : f32[m, 48]
+%2 = lathe.concat %1, %y axis 1 : f32[m, 9], f32[m, 39]
+%3 = lathe.reduce_max %2 axes [1] keep_dims true : f32[m, 48]
+%4 = lathe.mul %0, %3 : f32[m, 48], f32[m, 1]
+return %4 : f32[m, 48] })");
+  const Array x = floats({5, 48}), y = floats({5, 39});
+  expectNear(
+      k.run({x, y}, {{"m", 5}})[0],
+      [&](int64_t i) {
+        const int64_t row = i / 48;
+        double most = -kInf;
+        for (int64_t c = 0; c < 9; ++c) most = std::max(most, std::exp(x.at(row * 48 + c)));
+        for (int64_t c = 0; c < 39; ++c) most = std::max(most, y.at(row * 39 + c));
+        return std::exp(x.at(i)) * most;
+      },
+      2e-6);
+}
+
+// Two lanes share an element, of which the first one lies in the other piece.
+TEST_P(RegionPieces, ReadsWhatTheSecondOfTwoLanesWants) {
+  auto k = compile(R"(func.func @f(%x: f32[m, 20], %y: f32[m, 3]) -> f32[m, 40] {
+%0 = lathe.reshape %x to <m, 20, 1> : f32[m, 20]
+%1 = lathe.broadcast %0 to <m, 20, 2> : f32[m, 20, 1]
+%2 = lathe.reshape %1 to <m, 40> : f32[m, 20, 2]
+%3 = lathe.slice %2 starts <0, 3> sizes <m, 37> strides [1, 1] : f32[m, 40]
+%4 = lathe.concat %y, %3 axis 1 : f32[m, 3], f32[m, 37]
+return %4 : f32[m, 40] })");
+  const Array x = floats({5, 20}), y = floats({5, 3});
+  expectNear(
+      k.run({x, y}, {{"m", 5}})[0],
+      [&](int64_t i) {
+        const int64_t row = i / 40, c = i % 40;
+        return c < 3 ? y.at(row * 3 + c) : x.at(row * 20 + c / 2);
+      },
+      0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, RegionPieces, ::testing::ValuesIn(regionTargets()),
                          [](const auto& info) { return info.param.name; });
 
