@@ -346,6 +346,22 @@ TEST_F(RegionCuda, CountsBeyond31BitsIn64) {
   EXPECT_EQ(sourceOf("1000000000").find("(i64)blockIdx.x"), std::string::npos);
 }
 
+// A row's number fits an int, and its first element's does not: between 2^31 and 2^32, too.
+TEST_F(RegionCuda, FindsRowsBeyond31BitsIn64) {
+  auto sourceOf = [](const std::string& rows) {
+    const std::string x = "i8[" + rows + ", 65536]";
+    return RegionKernelUnderTest("func.func @f(%x: " + x + ") -> i8[" + rows +
+                                     "] { %0 = lathe.reduce_max %x axes [1] : " + x +
+                                     "\n return %0 : i8[" + rows + "] }",
+                                 {"cuda", std::nullopt, 0})
+        .printed()
+        .kernels[0]
+        .source;
+  };
+  EXPECT_NE(sourceOf("40000").find("(i64)"), std::string::npos) << sourceOf("40000");
+  EXPECT_EQ(sourceOf("20000").find("(i64)"), std::string::npos) << sourceOf("20000");
+}
+
 // A piece of a row has been read by some of its threads alone: what they kept of it is no row.
 TEST_F(RegionCuda, KeepsNoPieceOfARowForTheWhole) {
   for (auto [piece, whole] : {std::pair(32, 96), {64, 128}, {256, 768}, {512, 2048}}) {
