@@ -70,7 +70,7 @@ MUTANTS = [
            ("exactness_test:ExactDifference.EveryValueThatIsReplacedIsCompared",)),
     Mutant("exact/log-of-the-trial", "passes/rewrite/exactness.cpp",
            "~Trial() { dialect_->rewriteLog = log_; }",
-           "~Trial() {}",
+           "~Trial() { dialect_->rewriteLog = log_ ? nullptr : log_; }",
            "rewrites behind the first comparison are in no log",
            ("exactness_test:ExactDifference.TheLogIsThatOfTheCompilation",)),
     Mutant("exact/results-of-one-op", "passes/rewrite/exactness.cpp",
