@@ -303,13 +303,25 @@ void expectRefused(const std::map<std::string, Array>& fits, const json& config,
   }
 }
 
+// A layer in 4 bits, its settings, and the scales of it.
+struct GptqLayer {
+  std::map<std::string, Array> tensors;
+  json config;
+  Array ones = Array::fromFloats({1, 1, 1, 1, 1, 1, 1, 1}, {1, 8});
+};
+GptqLayer layerOfGptq() {
+  GptqLayer layer;
+  layer.tensors = {{"m.qweight", words(std::vector<uint32_t>(8, 0x33333333), {1, 8})},
+                   {"m.qzeros", words({0x77777777}, {1, 1})},
+                   {"m.scales", layer.ones}};
+  layer.config = {{"quant_method", "gptq"}, {"bits", 4}, {"group_size", -1}};
+  return layer;
+}
+
 TEST(WeightFolders, LayersOfGptqThatDoNotFitAreRefused) {
-  const Array ones = Array::fromFloats({1, 1, 1, 1, 1, 1, 1, 1}, {1, 8});
+  const auto [kept, config, ones] = layerOfGptq();
   expectRefused(
-      {{"m.qweight", words(std::vector<uint32_t>(8, 0x33333333), {1, 8})},
-       {"m.qzeros", words({0x77777777}, {1, 1})},
-       {"m.scales", ones}},
-      {{"quant_method", "gptq"}, {"bits", 4}, {"group_size", -1}},
+      kept, config,
       {{"bits: expected 4 or 8, got 3", {}, {{"bits", 3}}, ErrorCode::Unsupported},
        {"pack_dtype: expected int32, got \"int64\"",
         {},
@@ -338,12 +350,9 @@ TEST(WeightFolders, LayersOfGptqThatDoNotFitAreRefused) {
 
 // Its integers and scales have names of their own, which no stored tensor may have, too.
 TEST(WeightFolders, NamesOfPartsAreTakenByNothingElse) {
-  const Array ones = Array::fromFloats({1, 1, 1, 1, 1, 1, 1, 1}, {1, 8});
+  const auto [kept, config, ones] = layerOfGptq();
   expectRefused(
-      {{"m.qweight", words(std::vector<uint32_t>(8, 0x33333333), {1, 8})},
-       {"m.qzeros", words({0x77777777}, {1, 1})},
-       {"m.scales", ones}},
-      {{"quant_method", "gptq"}, {"bits", 4}, {"group_size", -1}},
+      kept, config,
       {{"the name \"m.weight.q\" is taken by a part of m.weight", {{"m.weight.q", ones}}, {}},
        {"the name \"m.weight.scale\" is taken by a part of m.weight",
         {{"m.weight.scale", ones}},
