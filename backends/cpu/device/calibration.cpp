@@ -121,7 +121,6 @@ Bf16Arithmetic Calibration::bf16Arithmetic(const KernelIsa& isa) const {
 }
 
 Calibration calibrate() {
-  ThreadPool pool(ThreadPool::global().threads());
   const MachineLoad load;
   const CpuFeatures& features = cpuFeatures();
   const Isa tier = machineIsa();
@@ -129,9 +128,6 @@ Calibration calibrate() {
   // the moments in which other programs pause.
   constexpr int kTurns = 8, kRepeats = 2;
   constexpr double kSeconds = 0.5e-3;
-  // On an idle machine new threads may begin on one processor; the system moves them apart only
-  // when they stay busy for some milliseconds, longer than any of the measurements.
-  constexpr double kSpreadSeconds = 15e-3;
   // One thread tells which unit is the fastest, also beside programs that never let two run at
   // once.
   ThreadPool one(1);
@@ -146,6 +142,10 @@ Calibration calibrate() {
   }
   KernelIsa isa = KernelIsa::of(tier);
   isa.arithmetic = c.bf16Arithmetic(isa);
+  // On an idle machine new threads may begin on one processor; the system moves them apart only
+  // when they stay busy for some milliseconds, longer than any of the measurements.
+  constexpr double kSpreadSeconds = 15e-3;
+  ThreadPool pool(ThreadPool::global().threads());
   measurePeak(PeakKind::F32Fma, pool, 0, kSpreadSeconds);
   const MeasuredPattern reading = measureReadPattern(pool, isa, kPatternGain);
   c.reading = reading.pattern;

@@ -24,7 +24,7 @@ void runGroup(const QuantizedOperands& layer, const QuantizedShape& w, const Chu
     panels[s].prefetch = calibration().reading.prefetch;
   }
   const int64_t chunkBytes = chunks.depth * kPanelColumns * w.bits() / 8;
-  const int64_t step = count == 1 ? chunks.count : std::max<int64_t>(1, kTurnBytes / chunkBytes);
+  const int64_t step = chunksOfTurn(count, chunks.count, chunkBytes);
   for (int64_t chunk = 0; chunk < chunks.count; chunk += step)
     for (int s = 0; s < count; ++s)
       for (int64_t r = 0; r < rows; r += kQuantizedRows) {

@@ -29,9 +29,12 @@ struct Chunks {
 /// Sums of bytes stay exact for longer than those of 24 bits.
 inline constexpr int64_t kByteChunk = 128;
 
-/// Bytes of a panel that are read before those of the next stream: few enough that what is fetched
-/// ahead of each of them has come when its turn does.
-inline constexpr int64_t kTurnBytes = 1024;
+/// Chunks of a panel that are read before those of the next stream: few enough that what is fetched
+/// ahead of each of them has come when its turn does. One stream has no others to wait for.
+inline int64_t chunksOfTurn(int streams, int64_t chunks, int64_t chunkBytes) {
+  constexpr int64_t kTurnBytes = 1024;
+  return streams == 1 ? chunks : std::max<int64_t>(1, kTurnBytes / chunkBytes);
+}
 
 /// Where the operands of all panels lie.
 class QuantizedOperands {

@@ -56,9 +56,7 @@ class DecodeWalk {
       p.chunk = chunk_;
       p.prefetch = pattern.prefetch;
       const int64_t count = ceilDiv(p.depth, chunk_);
-      const int64_t turn = pattern.streams == 1
-                               ? count
-                               : std::max<int64_t>(1, kTurnBytes / (chunk_ * kPanelColumns));
+      const int64_t turn = chunksOfTurn(pattern.streams, count, chunk_ * kPanelColumns);
       for (int64_t chunk = 0; chunk < count; chunk += turn)
         for (int s = 0; s < pattern.streams; ++s) {
           p.q = base + s * gap + first;
