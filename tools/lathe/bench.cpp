@@ -28,6 +28,8 @@ namespace lathe::cli {
 namespace {
 
 constexpr int64_t kWarmUpSteps = 4;
+// How often the machine is measured anew while a share is above 1.
+constexpr int kMoreRoofs = 3;
 
 struct BenchFlags {
   std::string path, format = "md";
@@ -334,17 +336,23 @@ int benchVerb(const ArgumentList& arguments) {
   for (BenchTest& test : report.tests)
     if (!session.device().memory() || sessionFlags.profile)
       test.collectives.seconds = collectiveSeconds(*program, test.name, before, after);
-  measureRoofs();
+  // Whoever was busy beside both measurements of the machine, and idle beside the model's, makes a
+  // share above 1: a moment later the machine may be measured alone.
+  std::string wrong;
+  for (int more = 0; more == 0 || (more <= kMoreRoofs && !wrong.empty()); ++more) {
+    measureRoofs();
+    report.peakFlops = roofs.peak;
+    report.roofs = roofs.read;
+    wrong = report.contradiction();
+  }
   if (showProfile)
     report.profile = profileRows(
         before, after, bench.predicted({"host", roofs.peak, roofs.peak, roofs.read.best()}));
-  report.peakFlops = roofs.peak;
-  report.roofs = roofs.read;
   report.memory = session.memory();
   report.device = session.device().report();
   printReport(report, flags.format);
   writeReport(reportFlags, compiled, model, reportRuns(*program, flags, before, after));
-  if (std::string wrong = report.contradiction(); !wrong.empty())
+  if (!wrong.empty())
     throw Error(ErrorCode::Numeric,
                 "the measurement failed: " + wrong +
                     "; a share above 1 means that the machine's speed changed, run it again alone");
