@@ -26,9 +26,9 @@ MUTANTS = [
            "bench and env report the slowest way to read memory as the roof, so "
            "that kernels reach more than 100 % of it",
            ("calibration_test:ReadRoofs.*",)),
-    Mutant("cpu/widened-rows-beyond-512", "backends/cpu/device/widened_gemm.cpp",
-           "row0 + row",
-           "row",
+    Mutant("cpu/widened-rows-beyond-512", "backends/cpu/device/tiled_gemm.cpp",
+           "row0 + first, column, epilogue);",
+           "first, column, epilogue);",
            "on AVX-512 rows beyond 512 of a product (long prompts) are written over the first ones",
            ("cpu_linear_test:*MoreRows*",)),
     Mutant("cuda/cluster-rank-bound", "backends/cuda/hostexec/primitives.cpp",

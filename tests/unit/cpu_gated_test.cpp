@@ -10,11 +10,14 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "backends/cpu/device/linear.h"
+#include "backends/cpu/device/quantized_linear.h"
 #include "lathe/runtime/error.h"
 #include "tests/unit/cpu_matmul_values.h"
 #include "tests/unit/kernel_tiers.h"
@@ -22,27 +25,21 @@
 namespace lathe::cpu {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
-using Bits = std::vector<uint16_t>;
+using Bytes = std::vector<char>;
 
-// Whether one of the tests' tiers applies gates beside products.
-bool anyTiles() {
-  return std::any_of(tiers().begin(), tiers().end(), [](const KernelIsa& isa) {
-    return isa.tier == Isa::Amx && isa.arithmetic == Bf16Arithmetic::Tiles;
-  });
-}
-
-// What `run` makes of [m, n] products: gated by it, or gated afterwards.
+// What `run` makes of [m, n] products: gated by it, or gated afterwards; a byte behind stays 77.
 template <class Spec, class Args, class Prepare, class Run>
-std::pair<Bits, Bits> bothWays(Spec spec, Args args, Activation gate, KernelIsa isa,
-                               ThreadPool& pool, Prepare prepare, Run run) {
+std::pair<Bytes, Bytes> bothWays(Spec spec, Args args, DType dtype, Activation gate, KernelIsa isa,
+                                 ThreadPool& pool, Prepare prepare, Run run) {
   const int64_t n = spec.weights.n;
-  Bits products(size_t(args.m * n)), behind(size_t(args.m * n / 2 + 1), 77),
-      beside(size_t(args.m * n / 2 + 1), 77);
+  const size_t bytes = size_t(args.m * n) * sizeOf(dtype);
+  Bytes products(bytes), behind(bytes / 2 + 1, 77), beside(bytes / 2 + 1, 77);
   Buffer scratch(prepare(spec, pool.threads(), isa));
   args.c = products.data();
   run(spec, args, pool, scratch.scratch(), isa);
-  gateProducts(products.data(), args.m, n, DType::BF16, gate, behind.data(), pool, isa);
+  gateProducts(products.data(), args.m, n, dtype, gate, behind.data(), pool, isa);
   spec.gate = gate;
   args.c = beside.data();
   run(spec, args, pool, scratch.scratch(), isa);
@@ -51,38 +48,40 @@ std::pair<Bits, Bits> bothWays(Spec spec, Args args, Activation gate, KernelIsa 
 }
 
 TEST(Gated, BesideProductsOrBehindThem) {
-  int ran = 0;
+  std::set<DType> ran;
   for (KernelIsa isa : tiers())
-    // Some rows, chunks of them; parts of K; one pair of panels and several groups; all of it.
-    for (auto [m, k, n] : {std::tuple<int64_t, int64_t, int64_t>{17, 33, 128},
-                           {33, 1312, 256},
-                           {300, 40, 128},
-                           {64, 64, 1280},
-                           {290, 2600, 1280},
-                           {530, 70, 256}})
-      for (int threads : {1, 2, 3}) {
-        LinearSpec spec;
-        spec.outDType = DType::BF16;
-        spec.weights = {DType::BF16, k, n};
-        if (!gatesInside(spec, m, isa)) continue;
-        ++ran;
-        SCOPED_TRACE(label(isa) + " " + std::to_string(m) + "x" + std::to_string(k) + "x" +
-                     std::to_string(n) + " threads " + std::to_string(threads));
-        ThreadPool pool(threads);
-        const Values a = randomValues(DType::BF16, m * k, 1);
-        const Values w = randomValues(DType::BF16, n * k, 2);
-        Buffer packed(spec.weights.bytes());
-        packWeights(spec.weights, w.data(), DType::BF16, true, packed.start(), pool, isa);
-        LinearArgs args;
-        args.m = m;
-        args.a = a.data();
-        args.weights = packed.start();
-        const auto [behind, beside] =
-            bothWays(spec, args, Activation::silu, isa, pool, prepareLinear, linear);
-        EXPECT_EQ(behind, beside);
-        EXPECT_EQ(beside.back(), 77) << "nothing is written behind";
-      }
-  EXPECT_EQ(ran > 0, anyTiles());
+    for (DType dtype : {DType::BF16, DType::F32})
+      // Some rows, chunks of them; parts of K; one pair of panels and several groups; all of it.
+      for (auto [m, k, n] : {std::tuple<int64_t, int64_t, int64_t>{17, 33, 128},
+                             {33, 1312, 256},
+                             {300, 40, 128},
+                             {64, 64, 1280},
+                             {290, 2600, 1280},
+                             {530, 70, 256}})
+        for (int threads : {1, 2, 3}) {
+          LinearSpec spec;
+          spec.outDType = dtype;
+          spec.weights = {dtype, k, n};
+          if (!gatesInside(spec, m, isa)) continue;
+          ran.insert(dtype);
+          SCOPED_TRACE(label(isa) + " " + std::string(nameOf(dtype)) + " " + std::to_string(m) +
+                       "x" + std::to_string(k) + "x" + std::to_string(n) + " threads " +
+                       std::to_string(threads));
+          ThreadPool pool(threads);
+          const Values a = randomValues(dtype, m * k, 1);
+          const Values w = randomValues(dtype, n * k, 2);
+          Buffer packed(spec.weights.bytes());
+          packWeights(spec.weights, w.data(), dtype, true, packed.start(), pool, isa);
+          LinearArgs args;
+          args.m = m;
+          args.a = a.data();
+          args.weights = packed.start();
+          const auto [behind, beside] =
+              bothWays(spec, args, dtype, Activation::silu, isa, pool, prepareLinear, linear);
+          EXPECT_EQ(behind, beside);
+          EXPECT_EQ(beside.back(), 77) << "nothing is written behind";
+        }
+  EXPECT_THAT(ran, Contains(DType::BF16));
 }
 
 // Scales or zero points of [n, scales] as kernels read them.
@@ -103,42 +102,45 @@ TEST(Gated, BesideProductsOfQuantizedWeights) {
   for (KernelIsa isa : tiers())
     for (DType weights : {DType::I8, DType::I4})
       for (bool blocks : {false, true})
-        for (auto [m, k, n] : {std::tuple<int64_t, int64_t, int64_t>{33, 1312, 256},
-                               {300, 64, 128},
-                               {40, 96, 1280},
-                               {290, 2600, 1280}}) {
-          QuantizedLinearSpec spec;
-          spec.dtype = DType::BF16;
-          spec.weights = {weights, k, n, blocks ? 32 : k};
-          spec.scaleDType = blocks ? DType::BF16 : DType::F32;
-          spec.hasZero = blocks != (weights == DType::I8);
-          if (!gatesInside(spec, m, isa)) continue;
-          ++ran;
-          SCOPED_TRACE(label(isa) + " " + std::string(nameOf(weights)) + " " + std::to_string(m) +
-                       "x" + std::to_string(k) + "x" + std::to_string(n));
-          ThreadPool pool(2);
-          const Values a = randomValues(DType::BF16, m * k, 1);
-          const int64_t scales = spec.weights.scales();
-          const Values scale = randomValues(spec.scaleDType, n * scales, 2);
-          const Values zero = integerValues(spec.scaleDType, n * scales, 3);
-          std::vector<uint8_t> q(size_t(n * k));
-          for (size_t i = 0; i < q.size(); ++i) q[i] = uint8_t(i * 37 % 251);
-          Buffer packed(spec.weights.bytes());
-          packQuantized(spec.weights, q.data(), packed.start(), pool);
-          Buffer scaleBytes = laidOut(spec, scale, pool, isa),
-                 zeroBytes = laidOut(spec, zero, pool, isa);
-          QuantizedLinearArgs args;
-          args.m = m;
-          args.a = a.data();
-          args.weights = packed.start();
-          args.scale = scaleBytes.start();
-          args.zero = zeroBytes.start();
-          const auto [behind, beside] = bothWays(spec, args, Activation::gelu, isa, pool,
-                                                 prepareQuantizedLinear, quantizedLinear);
-          EXPECT_EQ(behind, beside);
-          EXPECT_EQ(beside.back(), 77);
-        }
-  EXPECT_EQ(ran > 0, anyTiles());
+        for (bool bytes : {false, true})
+          for (auto [m, k, n] : {std::tuple<int64_t, int64_t, int64_t>{33, 1312, 256},
+                                 {300, 64, 128},
+                                 {40, 96, 1280},
+                                 {290, 2600, 1280}}) {
+            QuantizedLinearSpec spec;
+            spec.dtype = DType::BF16;
+            spec.weights = {weights, k, n, blocks ? 32 : k};
+            spec.scaleDType = blocks ? DType::BF16 : DType::F32;
+            spec.hasZero = blocks != (weights == DType::I8);
+            spec.quantizesX = bytes;
+            if (!gatesInside(spec, m, isa)) continue;
+            ++ran;
+            SCOPED_TRACE(label(isa) + " " + std::string(nameOf(weights)) +
+                         (bytes ? " rows " : " ") + std::to_string(m) + "x" + std::to_string(k) +
+                         "x" + std::to_string(n));
+            ThreadPool pool(2);
+            const Values a = randomValues(DType::BF16, m * k, 1);
+            const int64_t scales = spec.weights.scales();
+            const Values scale = randomValues(spec.scaleDType, n * scales, 2);
+            const Values zero = integerValues(spec.scaleDType, n * scales, 3);
+            std::vector<uint8_t> q(size_t(n * k));
+            for (size_t i = 0; i < q.size(); ++i) q[i] = uint8_t(i * 37 % 251);
+            Buffer packed(spec.weights.bytes());
+            packQuantized(spec.weights, q.data(), packed.start(), pool);
+            Buffer scaleBytes = laidOut(spec, scale, pool, isa),
+                   zeroBytes = laidOut(spec, zero, pool, isa);
+            QuantizedLinearArgs args;
+            args.m = m;
+            args.a = a.data();
+            args.weights = packed.start();
+            args.scale = scaleBytes.start();
+            args.zero = zeroBytes.start();
+            const auto [behind, beside] = bothWays(spec, args, DType::BF16, Activation::gelu, isa,
+                                                   pool, prepareQuantizedLinear, quantizedLinear);
+            EXPECT_EQ(behind, beside);
+            EXPECT_EQ(beside.back(), 77);
+          }
+  EXPECT_GT(ran, 0);
 }
 
 TEST(Gated, GatesOfEveryLength) {
@@ -150,7 +152,7 @@ TEST(Gated, GatesOfEveryLength) {
         const Values p = randomValues(dtype, m * n, 3);
         const int64_t half = n / 2;
         std::vector<float> wide(size_t(m * half + 1), 7);
-        Bits narrow(size_t(m * half + 1), 7);
+        std::vector<uint16_t> narrow(size_t(m * half + 1), 7);
         const bool bf16 = dtype == DType::BF16;
         gateProducts(p.data(), m, n, dtype, Activation::silu,
                      bf16 ? static_cast<void*>(narrow.data()) : wide.data(), pool, isa);
@@ -173,7 +175,9 @@ TEST(Gated, WhatHasNoPairsIsRefused) {
   spec.weights = {DType::BF16, 64, 256};
   EXPECT_TRUE(gatesInside(spec, 17, amx));
   EXPECT_FALSE(gatesInside(spec, 16, amx)) << "one row of tiles";
-  EXPECT_FALSE(gatesInside(spec, 17, KernelIsa{Isa::Avx512}));
+  EXPECT_TRUE(gatesInside(spec, 17, KernelIsa{Isa::Avx512}));
+  EXPECT_FALSE(gatesInside(spec, 4, KernelIsa{Isa::Avx512})) << "few rows";
+  EXPECT_FALSE(gatesInside(spec, 17, KernelIsa{Isa::Avx512, true})) << "oneDNN's products";
   LinearSpec odd = spec, wide = spec;
   odd.weights.n = 192;
   wide.outDType = DType::F32;

@@ -2,33 +2,9 @@
 #include "backends/cpu/device/gated.h"
 
 #include <algorithm>
-
-#include "backends/cpu/device/amx_gemm.h"
-#include "backends/cpu/device/amx_quantized.h"
-#include "backends/cpu/device/panel_kernels.h"
+#include <cstring>
 
 namespace lathe::cpu {
-namespace {
-
-// Both columns of a pair lie in panels at the same place, which the tiles multiply in turns.
-bool inPairs(int64_t n, int64_t m, KernelIsa isa) {
-  return isa.tier == Isa::Amx && isa.arithmetic == Bf16Arithmetic::Tiles && m > kAmxFewRows &&
-         n % (2 * kPanelColumns) == 0;
-}
-
-}  // namespace
-
-bool gatesInside(const LinearSpec& spec, int64_t m, KernelIsa isa) {
-  return spec.weights.dtype == DType::BF16 && spec.outDType == DType::BF16 && !spec.hasBias &&
-         spec.weights.k > 0 && inPairs(spec.weights.n, m, isa);
-}
-
-bool gatesInside(const QuantizedLinearSpec& spec, int64_t m, KernelIsa isa) {
-  const bool takes = spec.quantizesX ? amxBytesTake(spec.weights) : amxQuantizedTakes(spec.weights);
-  return spec.dtype == DType::BF16 && spec.outDType.value_or(spec.dtype) == DType::BF16 && takes &&
-         inPairs(spec.weights.n, m, isa);
-}
-
 void gateProducts(const void* products, int64_t m, int64_t n, DType dtype, Activation activation,
                   void* c, ThreadPool& pool, KernelIsa isa) {
   const bool bf16 = dtype == DType::BF16;
@@ -45,6 +21,28 @@ void gateProducts(const void* products, int64_t m, int64_t n, DType dtype, Activ
            static_cast<char*>(c) + (row * half + column) * size);
     }
   });
+}
+
+void storeGated(const float* gates, const float* sums, int64_t rows, int64_t row0, int64_t col0,
+                const Epilogue& e, const PanelKernels& kernels) {
+  constexpr int64_t kRows = 8;
+  const bool bf16 = e.outDType == DType::BF16;
+  const size_t size = sizeOf(e.outDType);
+  alignas(64) char gate[kRows * kPanelColumns * 4], up[sizeof(gate)], gated[sizeof(gate)];
+  Epilogue rounded;
+  rounded.outDType = e.outDType;
+  rounded.ldc = kPanelColumns;
+  for (int64_t row = 0; row < rows; row += kRows) {
+    const int64_t some = std::min(kRows, rows - row), at = row * kPanelColumns;
+    rounded.c = gate;
+    kernels.store(gates + at, kPanelColumns, some, kPanelColumns, 0, 0, rounded);
+    rounded.c = up;
+    kernels.store(sums + at, kPanelColumns, some, kPanelColumns, 0, 0, rounded);
+    kernels.gate(gate, up, some * kPanelColumns, bf16, *e.gate, gated);
+    for (int64_t r = 0; r < some; ++r)
+      std::memcpy(static_cast<char*>(e.c) + size_t((row0 + row + r) * e.ldc + col0) * size,
+                  gated + size_t(r * kPanelColumns) * size, kPanelColumns * size);
+  }
 }
 
 }  // namespace lathe::cpu

@@ -6,12 +6,10 @@
 #include <cstring>
 
 #include "backends/cpu/device/amx_gemm.h"
-#include "backends/cpu/device/f32_gemm.h"
 #include "backends/cpu/device/gated.h"
 #include "backends/cpu/device/panel_gemm.h"
 #include "backends/cpu/device/primitives.h"
 #include "backends/cpu/device/tiled_gemm.h"
-#include "backends/cpu/device/widened_gemm.h"
 #include "lathe/runtime/error.h"
 
 namespace lathe::cpu {
@@ -23,7 +21,7 @@ constexpr int64_t kMinRowsPerThread = 64;
 // Columns of one primitive call at most: its weights stay in the L2 cache over all row chunks.
 constexpr int64_t kBlockPanels = 8;
 
-enum class Path { Panels, F32, Amx, OneDnn, Widened };
+enum class Path { Panels, Tiled, Amx, OneDnn };
 
 Path choosePath(const LinearSpec& spec, int64_t m, KernelIsa isa) {
   const PackedShape& w = spec.weights;
@@ -33,8 +31,7 @@ Path choosePath(const LinearSpec& spec, int64_t m, KernelIsa isa) {
   const bool slowDot = w.dtype == DType::BF16 && isa.bf16 && isa.arithmetic != Bf16Arithmetic::Dot;
   if (m <= (slowDot ? 2 : panelKernels(isa).fewRows)) return Path::Panels;
   // oneDNN 3.2 reads packed weights only on AVX-512.
-  if (isa.tier == Isa::Avx2) return Path::Widened;
-  if (w.dtype == DType::F32) return Path::F32;
+  if (isa.tier == Isa::Avx2 || w.dtype == DType::F32) return Path::Tiled;
   switch (isa.arithmetic) {
     case Bf16Arithmetic::Tiles:
       return Path::Amx;
@@ -43,7 +40,7 @@ Path choosePath(const LinearSpec& spec, int64_t m, KernelIsa isa) {
     case Bf16Arithmetic::Widened:
       break;
   }
-  return Path::Widened;
+  return Path::Tiled;
 }
 
 // Columns of the blocks that a column split deals out: equal shares, at most kBlockPanels each.
@@ -111,48 +108,47 @@ OneDnnSlice oneDnnSlice(const LinearSpec& spec, int threads) {
   return slice;
 }
 
-// A in f32 rows, whose length is that of the packed weights' rows.
-class WidenedFloats final : public WidenedMatmul {
+class PackedMatmul final : public WidenedMatmul {
  public:
-  WidenedFloats(const LinearSpec& spec, const LinearArgs& args)
+  PackedMatmul(const LinearSpec& spec, const LinearArgs& args, KernelIsa isa)
       : WidenedMatmul(spec.weights.k, spec.weights.n,
                       spec.weights.blocks() * spec.weights.blockK()),
         spec_(spec),
-        args_(args) {}
-  void widenRows(int64_t row0, int64_t row1, float* to) const override {
+        args_(args),
+        isa_(isa) {}
+  void widenRow(int64_t row, float* to) const override {
     const PackedShape& w = spec_.weights;
     const char* from =
-        static_cast<const char*>(args_.a) + size_t(row0 * spec_.lda) * sizeOf(w.dtype);
-    copyPanelRows(w, kPanelKernelsAvx2, from, spec_.lda, row1 - row0, to);
+        static_cast<const char*>(args_.a) + size_t(row * spec_.lda) * sizeOf(w.dtype);
+    copyPanelRows(w, kPanelKernelsAvx2, from, spec_.lda, 1, to);
   }
-  void widenPanel(int64_t panel, float* to) const override {
-    const PackedShape& w = spec_.weights;
-    cpu::widenPanel(static_cast<const char*>(args_.weights) + panel * w.panelBytes(),
-                    PackedShape{DType::F32, w.k, w.n}.blocks(), to);
+  const float* widenPiece(int64_t panel, int64_t k0, int64_t depth, float* to) const override {
+    return cpu::widenPiece(spec_.weights, at(panel), k0, depth, isa_, to);
   }
-  void widenTile(int64_t panel, int64_t k0, int64_t depth, float* to) const override {
-    const PackedShape& w = spec_.weights;
-    cpu::widenTile(w, static_cast<const char*>(args_.weights) + panel * w.panelBytes(), k0, depth,
-                   to);
+  std::span<const char> stored(int64_t panel, int64_t k0, int64_t depth) const override {
+    return storedPiece(spec_.weights, at(panel), k0, depth);
   }
 
  private:
+  const char* at(int64_t panel) const {
+    return static_cast<const char*>(args_.weights) + panel * spec_.weights.panelBytes();
+  }
+
   const LinearSpec& spec_;
   const LinearArgs& args_;
+  const KernelIsa isa_;
 };
 
 size_t pathScratchBytes(Path path, const LinearSpec& spec, int threads, KernelIsa isa) {
   switch (path) {
     case Path::Panels:
       break;
-    case Path::F32:
-      return f32GemmScratchBytes(threads);
     case Path::Amx:
       return amxGemmScratchBytes(spec.weights, threads);
     case Path::OneDnn:
       return oneDnnSlice(spec, threads).bytes() * size_t(threads);
-    case Path::Widened:
-      return widenedGemmScratchBytes(WidenedFloats(spec, {}), threads, isa);
+    case Path::Tiled:
+      return tiledGemmScratchBytes(PackedMatmul(spec, {}, isa), threads, isa);
   }
   return panelGemmScratchBytes(spec.weights);
 }
@@ -211,6 +207,13 @@ void oneDnnGemm(const LinearSpec& spec, const LinearArgs& args, const Epilogue& 
 
 }  // namespace
 
+bool gatesInside(const LinearSpec& spec, int64_t m, KernelIsa isa) {
+  const PackedShape& w = spec.weights;
+  if (spec.outDType != w.dtype || spec.hasBias || !gatesByPanels(w.n)) return false;
+  const Path path = choosePath(spec, m, isa);
+  return path == Path::Tiled || (path == Path::Amx && m > kAmxFewRows);
+}
+
 size_t prepareLinear(const LinearSpec& given, int threads, KernelIsa isa) {
   const LinearSpec spec = withDefaults(given);
   if (spec.weights.n == 0) return 0;
@@ -256,10 +259,6 @@ void linear(const LinearSpec& given, const LinearArgs& args, ThreadPool& pool, S
     case Path::Panels:
       panelGemm(w, isa, args.m, args.a, spec.lda, args.weights, epilogue, pool, scratch);
       break;
-    case Path::F32:
-      f32Gemm(w, isa, args.m, static_cast<const float*>(args.a), spec.lda, args.weights, epilogue,
-              pool, scratch);
-      break;
     case Path::Amx:
       amxGemm({w, args.m, static_cast<const uint16_t*>(args.a), spec.lda, args.weights, epilogue},
               pool, scratch);
@@ -267,8 +266,8 @@ void linear(const LinearSpec& given, const LinearArgs& args, ThreadPool& pool, S
     case Path::OneDnn:
       oneDnnGemm(spec, args, epilogue, isa, pool, scratch);
       break;
-    case Path::Widened:
-      widenedGemm(WidenedFloats(spec, args), args.m, epilogue, isa, pool, scratch);
+    case Path::Tiled:
+      tiledGemm(PackedMatmul(spec, args, isa), args.m, epilogue, isa, pool, scratch);
       break;
   }
 }

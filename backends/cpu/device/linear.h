@@ -21,8 +21,8 @@ struct LinearSpec {
   Activation activation = Activation::none;
   int64_t lda = 0;  ///< elements between rows of A, >= k; 0 means k
   int64_t ldc = 0;  ///< elements between rows of C, >= n; 0 means n
-  /// C is [m, n / 2]: gated.h, which says for what it may be set. Then there is neither bias nor
-  /// residual nor another activation.
+  /// C is [m, n / 2] (gated.h), where gatesInside says so. Then there is neither bias nor residual
+  /// nor another activation.
   std::optional<Activation> gate = {};
 };
 
@@ -41,6 +41,9 @@ struct LinearArgs {
 /// returns the scratch bytes that `linear` needs for every m on a pool of `threads`.
 /// Throws Error(Unsupported) for dtypes other than f32 and bf16.
 size_t prepareLinear(const LinearSpec& spec, int threads, KernelIsa isa = KernelIsa::current());
+
+/// Whether `linear` takes such a spec with its `gate` for `m` rows.
+bool gatesInside(const LinearSpec& spec, int64_t m, KernelIsa isa = KernelIsa::current());
 
 /// Runs the layer. Products are summed in f32; bias, activation and residual follow in f32 before
 /// the one rounding to the output's dtype. m = 0 does nothing; k = 0 leaves the products 0. Throws

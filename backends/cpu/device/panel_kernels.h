@@ -63,10 +63,6 @@ struct PanelKernels {
 /// The kernels of a tier; `isa.bf16` picks the dot-product form.
 const PanelKernels& panelKernels(KernelIsa isa);
 
-/// A panel of bf16 weights as a panel of f32 weights of `blocks` blocks (packed_weights.h). Needs
-/// AVX-512.
-void widenPanel(const void* bf16, int64_t blocks, void* f32);
-
 // One per translation unit of a tier.
 extern const PanelKernels kPanelKernelsAvx2;
 extern const PanelKernels kPanelKernelsAvx512;

@@ -69,18 +69,6 @@ void panelWiden(const void* a, int64_t aStride, const void* panel, int64_t block
   storeAcc<rows>(acc, sum);
 }
 
-void widenPanelAvx512(const char* from, int64_t blocks, char* to) {
-  const __m512i high = _mm512_set1_epi32(int(0xffff0000u));
-  // A row of pairs holds two rows of 64 columns; the last block may have but 16 rows.
-  for (int64_t pair = 0; pair < blocks * 8; ++pair, from += 256, to += 512) {
-    for (int c = 0; c < 4; ++c) {
-      const __m512i pairs = _mm512_loadu_si512(from + c * 64);
-      _mm512_storeu_si512(to + c * 64, _mm512_slli_epi32(pairs, 16));
-      _mm512_storeu_si512(to + 256 + c * 64, _mm512_and_si512(pairs, high));
-    }
-  }
-}
-
 inline __m512 widen(__m256i bits) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
 }
@@ -144,10 +132,6 @@ namespace rounding {
 LATHE_ISA_END
 
 }  // namespace
-
-void widenPanel(const void* bf16, int64_t blocks, void* f32) {
-  widenPanelAvx512(static_cast<const char*>(bf16), blocks, static_cast<char*>(f32));
-}
 
 const PanelKernels kPanelKernelsAvx512 = {
     {panelF32<1>, panelF32<2>, panelF32<3>, panelF32<4>},

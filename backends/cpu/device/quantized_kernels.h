@@ -43,8 +43,9 @@ constexpr int64_t fixedPointBytes(int64_t chunk, int pieces = 3) { return 16 + p
 /// number of rows.
 using QuantizedPanelFn = void (*)(const QuantizedPanel& panel, const QuantizedRows& rows,
                                   int64_t chunk0, int64_t chunk1, float* acc);
-/// The panel as rows of 64 floats, one for each element of its depth.
-using WidenQuantizedFn = void (*)(const QuantizedPanel& panel, float* to);
+/// Elements [k0, k0 + depth) of a panel as a piece of f32 (tiled_gemm.h).
+using WidenQuantizedFn = void (*)(const QuantizedPanel& panel, int64_t k0, int64_t depth,
+                                  float* to);
 /// The record of a chunk of `depth` elements, a multiple of 8. `center` is that of the weights.
 /// False where fixed point is no match for f32: for a NaN or an infinity, for numbers so small that
 /// a unit would be no normal number, and for elements that lose more than kMostLost beside much
@@ -84,7 +85,7 @@ struct QuantizedKernels {
   FixedPointFn toFixed8 = nullptr,
                toFixed4 = nullptr;  ///< null: the rows of `int8`, `int4` are f32
   int64_t fixedRows = 0;            ///< more rows than these are faster as f32
-  WidenQuantizedFn widen8 = nullptr, widen4 = nullptr;  ///< null on AVX2, which has widenTile
+  WidenQuantizedFn widen8 = nullptr, widen4 = nullptr;
   /// From `least` to `most` rows share each piece of a panel, which is unpacked once for all.
   int64_t leastSharing = 0, mostSharing = -1;
   UnpackQuantizedFn unpack8 = nullptr, unpack4 = nullptr;
@@ -100,10 +101,6 @@ struct QuantizedKernels {
 const QuantizedKernels& quantizedKernels(KernelIsa isa);
 /// Those that take every f32 number.
 const QuantizedKernels& floatQuantizedKernels(KernelIsa isa);
-
-/// Elements [k0, k0 + depth) of a panel of bytes, or of halves, for tiledGemm (tiled_gemm.h).
-void widenTile8(const QuantizedPanel& panel, int64_t k0, int64_t depth, float* to);
-void widenTile4(const QuantizedPanel& panel, int64_t k0, int64_t depth, float* to);
 
 // One or two per translation unit of a tier.
 extern const QuantizedKernels kQuantizedKernelsAvx2;

@@ -355,7 +355,7 @@ int32_t byteRecord(const float* x, int64_t depth, ByteScale scale, int center, c
 }
 
 template <bool halves>
-void widenTile(const QuantizedPanel& p, int64_t k0, int64_t depth, float* to) {
+void widenQuantized(const QuantizedPanel& p, int64_t k0, int64_t depth, float* to) {
   constexpr int step = halves ? 8 : 4;
   for (int64_t k = k0; k < k0 + depth && k < p.depth; k += step) {
     const int64_t row = k / p.block;
@@ -364,10 +364,10 @@ void widenTile(const QuantizedPanel& p, int64_t k0, int64_t depth, float* to) {
       const __m256 zero = p.zero ? zerosOf(p, row, column) : _mm256_setzero_ps();
       const __m256i words =
           _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p.q + k / step * 256 + column * 32));
-      float* at = tileElement(to, k - k0, column * 8);
+      float* at = kTilesAvx2.element(to, k - k0, column * 8);
       for (int i = 0; i < step; ++i) {
         const __m256 w = halves ? halvesAsFloats(words, i) : bytesAsFloats(words, i);
-        _mm256_storeu_ps(at + i * kTileColumns, _mm256_mul_ps(_mm256_sub_ps(w, zero), scale));
+        _mm256_storeu_ps(at + i * kTilesAvx2.columns, _mm256_mul_ps(_mm256_sub_ps(w, zero), scale));
       }
     }
   }
@@ -420,8 +420,8 @@ const QuantizedKernels kQuantizedKernelsAvx2 = {
     nullptr,
     nullptr,
     0,
-    nullptr,
-    nullptr,
+    widenQuantized<false>,
+    widenQuantized<true>,
     5,
     kMostSharing,
     unpack<false>,
@@ -436,8 +436,8 @@ const QuantizedKernels kQuantizedKernelsAvx2Fixed = {
     nullptr,
     toFixedPoint,
     2,
-    nullptr,
-    nullptr,
+    widenQuantized<false>,
+    widenQuantized<true>,
     5,
     kMostSharing,
     unpack<false>,
@@ -450,13 +450,6 @@ const QuantizedKernels kQuantizedKernelsAvx2Fixed = {
                    {fixedPointPanel<1, 1>, fixedPointPanel<2, 1>, fixedPointPanel<3, 1>,
                     fixedPointPanel<4, 1>}},
 };
-
-void widenTile8(const QuantizedPanel& panel, int64_t k0, int64_t depth, float* to) {
-  widenTile<false>(panel, k0, depth, to);
-}
-void widenTile4(const QuantizedPanel& panel, int64_t k0, int64_t depth, float* to) {
-  widenTile<true>(panel, k0, depth, to);
-}
 
 const QuantizedKernels& quantizedKernels(KernelIsa isa) {
   if (isa.tier == Isa::Avx2) return kQuantizedKernelsAvx2Fixed;

@@ -79,9 +79,9 @@ void panel(const QuantizedPanel& p, const QuantizedRows& a, int64_t chunk0, int6
 }
 
 template <bool halves>
-void widenQuantized(const QuantizedPanel& p, float* to) {
+void widenQuantized(const QuantizedPanel& p, int64_t k0, int64_t depth, float* to) {
   constexpr int step = halves ? 8 : 4;
-  for (int64_t k = 0; k < p.depth; k += step) {
+  for (int64_t k = k0; k < k0 + depth && k < p.depth; k += step) {
     const int64_t row = k / p.block;
     for (int c = 0; c < 4; ++c) {
       const __m512 scale = numbersOf(p, p.scale, row, c);
@@ -89,7 +89,8 @@ void widenQuantized(const QuantizedPanel& p, float* to) {
       const __m512i words = _mm512_loadu_si512(p.q + k / step * 256 + c * 64);
       for (int i = 0; i < step; ++i) {
         const __m512 w = halves ? halvesAsFloats(words, i) : bytesAsFloats(words, i);
-        _mm512_storeu_ps(to + (k + i) * 64 + c * 16, _mm512_mul_ps(_mm512_sub_ps(w, zero), scale));
+        _mm512_storeu_ps(to + (k - k0 + i) * 64 + c * 16,
+                         _mm512_mul_ps(_mm512_sub_ps(w, zero), scale));
       }
     }
   }

@@ -8,49 +8,41 @@
 #include "backends/cpu/device/gated.h"
 #include "backends/cpu/device/quantized_operands.h"
 #include "backends/cpu/device/tiled_gemm.h"
-#include "backends/cpu/device/widened_gemm.h"
 #include "lathe/runtime/error.h"
 
 namespace lathe::cpu {
 namespace {
 
-int64_t rowLengthOf(const QuantizedShape& w) {
-  const PackedShape wide{DType::F32, w.k, w.n};
-  return wide.blocks() * wide.blockK();
-}
-
-class WidenedIntegers final : public WidenedMatmul {
+class QuantizedMatmul final : public WidenedMatmul {
  public:
-  WidenedIntegers(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args, KernelIsa isa)
-      : WidenedMatmul(spec.weights.k, spec.weights.n, rowLengthOf(spec.weights)),
+  QuantizedMatmul(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args, KernelIsa isa)
+      : WidenedMatmul(spec.weights.k, spec.weights.n, spec.weights.k),
         layer_(spec, args, isa),
         a_(args.a),
-        bits_(spec.weights.bits()),
-        widen_(bits_ == 8 ? quantizedKernels(isa).widen8 : quantizedKernels(isa).widen4) {}
-  void widenRows(int64_t row0, int64_t row1, float* to) const override {
-    for (int64_t row = row0; row < row1; ++row, to += rowLength) {
-      layer_.rowOf(a_, row, to);
-      std::fill(to + k, to + rowLength, 0.0f);
-    }
-  }
-  void widenPanel(int64_t panel, float* to) const override {
+        lineBytes_(spec.weights.bits() * kPanelColumns / 8),
+        widen_(spec.weights.bits() == 8 ? quantizedKernels(isa).widen8
+                                        : quantizedKernels(isa).widen4) {}
+  void widenRow(int64_t row, float* to) const override { layer_.rowOf(a_, row, to); }
+  const float* widenPiece(int64_t panel, int64_t k0, int64_t depth, float* to) const override {
     alignas(64) float tail[2 * kPanelColumns];
-    widen_(layer_.panel(panel, tail), to);
-    // Zero points are taken off the padding, too: what lies behind K is zero again.
-    std::fill(to + k * kPanelColumns, to + rowLength * kPanelColumns, 0.0f);
+    widen_(layer_.panel(panel, tail), k0, depth, to);
+    return to;
   }
-  void widenTile(int64_t panel, int64_t k0, int64_t depth, float* to) const override {
+  std::span<const char> stored(int64_t panel, int64_t k0, int64_t depth) const override {
     alignas(64) float tail[2 * kPanelColumns];
-    const QuantizedPanel from = layer_.panel(panel, tail);
-    bits_ == 8 ? widenTile8(from, k0, depth, to) : widenTile4(from, k0, depth, to);
+    return {layer_.panel(panel, tail).q + k0 * lineBytes_, size_t(depth * lineBytes_)};
   }
 
  private:
   QuantizedOperands layer_;
   const void* a_;
-  int bits_;
-  WidenQuantizedFn widen_;
+  const int64_t lineBytes_;  // of an element of K
+  const WidenQuantizedFn widen_;
 };
+
+// How rows are multiplied: as bytes on tiles, many or a few, as bf16 on tiles, as bytes in vector
+// registers, by kernels that unpack a piece of weights for all rows, as f32, or few at a time.
+enum class Path { AmxBytes, AmxFewBytes, Amx, ByteRows, Sharing, Tiled, FewRows };
 
 bool hasTiles(const QuantizedLinearSpec& spec, KernelIsa isa) {
   return isa.tier == Isa::Amx && isa.arithmetic == Bf16Arithmetic::Tiles &&
@@ -59,7 +51,6 @@ bool hasTiles(const QuantizedLinearSpec& spec, KernelIsa isa) {
 bool onTiles(const QuantizedLinearSpec& spec, KernelIsa isa) {
   return hasTiles(spec, isa) && amxQuantizedTakes(spec.weights);
 }
-// Whether rows are multiplied as bytes in vector registers.
 bool byDots(const QuantizedLinearSpec& spec, KernelIsa isa) {
   return spec.quantizesX && quantizedKernels(isa).byteRows(spec.weights.bits()) &&
          spec.weights.k > 0;
@@ -70,12 +61,27 @@ int64_t leastByteRows(const QuantizedShape& w) {
   if (w.scales() > 1) return 9;  // whose sums leave the tiles after every block
   return w.bits() == 8 ? 2 : 5;
 }
-// Whether many rows are multiplied as bytes on tiles, and whether a few are.
 bool asBytes(const QuantizedLinearSpec& spec, KernelIsa isa) {
   return spec.quantizesX && hasTiles(spec, isa) && amxBytesTake(spec.weights);
 }
 bool fewAsBytes(const QuantizedLinearSpec& spec, KernelIsa isa) {
   return spec.quantizesX && hasTiles(spec, isa) && amxFewBytesTake(spec.weights);
+}
+
+Path choosePath(const QuantizedLinearSpec& spec, int64_t m, KernelIsa isa) {
+  const QuantizedShape& w = spec.weights;
+  const bool few = m <= kAmxFewRows;
+  if (!few && asBytes(spec, isa)) return Path::AmxBytes;
+  if (few && m >= leastByteRows(w) && fewAsBytes(spec, isa)) return Path::AmxFewBytes;
+  if (m >= kLeastTileRows && !spec.quantizesX && onTiles(spec, isa)) return Path::Amx;
+  if (byDots(spec, isa)) return m > kMostFewRows ? Path::ByteRows : Path::FewRows;
+  if (w.k == 0) return Path::FewRows;
+  const QuantizedKernels& kernels = quantizedKernels(isa);
+  if (m >= kernels.leastSharing && m <= kernels.mostSharing) return Path::Sharing;
+  // More rows repay widening the weights for them.
+  return !onTiles(spec, isa) && m > std::max<int64_t>(kQuantizedRows, kernels.fixedRows)
+             ? Path::Tiled
+             : Path::FewRows;
 }
 
 }  // namespace
@@ -104,8 +110,23 @@ size_t prepareQuantizedLinear(const QuantizedLinearSpec& spec, int threads, Kern
   if (onTiles(spec, isa))
     bytes = std::max(bytes, amxQuantizedScratchBytes(spec.weights, threads));
   else if (spec.weights.k > 0)
-    bytes = std::max(bytes, widenedGemmScratchBytes(WidenedIntegers(spec, {}, isa), threads, isa));
+    bytes = std::max(bytes, tiledGemmScratchBytes(QuantizedMatmul(spec, {}, isa), threads, isa));
   return bytes;
+}
+
+bool gatesInside(const QuantizedLinearSpec& spec, int64_t m, KernelIsa isa) {
+  if (spec.outDType.value_or(spec.dtype) != spec.dtype || !gatesByPanels(spec.weights.n))
+    return false;
+  switch (choosePath(spec, m, isa)) {
+    case Path::AmxBytes:
+    case Path::ByteRows:
+    case Path::Tiled:
+      return true;
+    case Path::Amx:
+      return m > kAmxFewRows;
+    default:
+      return false;
+  }
 }
 
 WeightRounding weightRounding(const QuantizedLinearSpec& spec, int64_t m, KernelIsa isa) {
@@ -153,23 +174,22 @@ void quantizedLinear(const QuantizedLinearSpec& spec, const QuantizedLinearArgs&
       spec.hasZero,
       epilogue,
       [&](int64_t panel, float* tail) { return layer.panel(panel, tail); }};
-  const bool few = args.m <= kAmxFewRows;
-  if (!few && asBytes(spec, isa)) return amxBytesGemm(tiles, pool, scratch);
-  if (few && args.m >= leastByteRows(w) && fewAsBytes(spec, isa))
-    return amxFewBytesGemm(tiles, pool, scratch);
-  if (args.m >= kLeastTileRows && !spec.quantizesX && onTiles(spec, isa))
-    return amxQuantizedGemm(tiles, pool, scratch);
-  if (byDots(spec, isa))
-    return args.m > kMostFewRows ? multiplyByteRows(spec, args, epilogue, isa, pool, scratch)
-                                 : multiplyFewRows(spec, args, epilogue, isa, pool, scratch);
-  const QuantizedKernels& kernels = quantizedKernels(isa);
-  if (args.m >= kernels.leastSharing && args.m <= kernels.mostSharing && w.k > 0)
-    return multiplySharingRows(spec, args, epilogue, isa, pool, scratch);
-  // More rows repay widening the weights for them.
-  if (!onTiles(spec, isa) && args.m > std::max<int64_t>(kQuantizedRows, kernels.fixedRows) &&
-      w.k > 0)
-    return widenedGemm(WidenedIntegers(spec, args, isa), args.m, epilogue, isa, pool, scratch);
-  multiplyFewRows(spec, args, epilogue, isa, pool, scratch);
+  switch (choosePath(spec, args.m, isa)) {
+    case Path::AmxBytes:
+      return amxBytesGemm(tiles, pool, scratch);
+    case Path::AmxFewBytes:
+      return amxFewBytesGemm(tiles, pool, scratch);
+    case Path::Amx:
+      return amxQuantizedGemm(tiles, pool, scratch);
+    case Path::ByteRows:
+      return multiplyByteRows(spec, args, epilogue, isa, pool, scratch);
+    case Path::Sharing:
+      return multiplySharingRows(spec, args, epilogue, isa, pool, scratch);
+    case Path::Tiled:
+      return tiledGemm(QuantizedMatmul(spec, args, isa), args.m, epilogue, isa, pool, scratch);
+    case Path::FewRows:
+      return multiplyFewRows(spec, args, epilogue, isa, pool, scratch);
+  }
 }
 
 }  // namespace lathe::cpu

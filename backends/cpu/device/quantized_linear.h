@@ -52,6 +52,9 @@ enum class WeightRounding : uint8_t { none, bf16, byte };
 WeightRounding weightRounding(const QuantizedLinearSpec& spec, int64_t m,
                               KernelIsa isa = KernelIsa::current());
 
+/// Whether `quantizedLinear` takes such a spec with its `gate` for `m` rows.
+bool gatesInside(const QuantizedLinearSpec& spec, int64_t m, KernelIsa isa = KernelIsa::current());
+
 /// Runs the layer: products with the weights in f32, not rounded before (but for weightRounding),
 /// are summed in f32; bias, activation and residual follow in f32 before the one rounding. Throws
 /// Error(InvalidArgument) if `scratch` is smaller than prepareQuantizedLinear said.

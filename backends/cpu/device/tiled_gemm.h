@@ -1,25 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Products of many rows on AVX2: oneDNN 3.2 reads no packed weights there. A piece of a panel is
-// widened to f32 in the L2 cache, in the order in which the kernel reads it, and meets all rows.
+// Products of many rows by multiply-adds of f32 numbers, whatever the weights are kept in. A piece
+// of a panel that fits into the L1 cache (on AVX2 the L2 cache) is widened to f32 once, and meets
+// all rows. Every element is a sum over K from its first to its last, whatever the number of rows,
+// as the panel kernels make it.
+#include <span>
+
 #include "backends/cpu/device/packed_weights.h"
-#include "backends/cpu/device/widened_gemm.h"
+#include "backends/cpu/device/panel_kernels.h"
 
 namespace lathe::cpu {
 
-/// The kernel's sums: twelve registers of 8. Elements along K of a piece of a panel.
-inline constexpr int64_t kTileRows = 6, kTileColumns = 16, kTileDepth = 256;
-/// A piece of a panel: 4 x [kTileDepth][kTileColumns].
-inline constexpr size_t kTileBytes = size_t(kTileDepth * kPanelColumns) * 4;
-inline float* tileElement(float* piece, int64_t k, int64_t column) {
-  return piece + (column / kTileColumns * kTileDepth + k) * kTileColumns + column % kTileColumns;
-}
-/// Elements [k0, k0 + depth) of a panel of f32 or bf16 weights; k0 is a multiple of kTileDepth.
-void widenTile(const PackedShape& shape, const char* panel, int64_t k0, int64_t depth, float* to);
+/// Elements along K of a piece of a panel, and columns of one product, whose sums are in registers:
+/// six rows of two of them on AVX2, of four on AVX-512.
+struct TileShape {
+  int64_t depth, columns;
 
-/// As widenedGemm (widened_gemm.h), which calls these on AVX2. Takes any m; every element is a sum
-/// over K from its first to its last, as the panel kernels make it.
-size_t tiledGemmScratchBytes(const WidenedMatmul& matmul, int threads);
+  size_t bytes() const { return size_t(depth * kPanelColumns) * 4; }
+  /// A piece is [kPanelColumns / columns][depth][columns].
+  float* element(float* piece, int64_t k, int64_t column) const {
+    return piece + (column / columns * depth + k) * columns + column % columns;
+  }
+};
+inline constexpr TileShape kTilesAvx2{256, 16}, kTilesAvx512{128, 64};
+
+class WidenedMatmul {
+ public:
+  /// `rowLength` floats, at least k, are what widenRow writes.
+  WidenedMatmul(int64_t k, int64_t n, int64_t rowLength) : k(k), n(n), rowLength(rowLength) {}
+  virtual ~WidenedMatmul() = default;
+  /// Writes a row of A as f32.
+  virtual void widenRow(int64_t row, float* to) const = 0;
+  /// Elements [k0, k0 + depth) of a panel of weights as a piece of f32, written to `to` or where
+  /// they lie; k0 is a multiple of a piece's depth.
+  virtual const float* widenPiece(int64_t panel, int64_t k0, int64_t depth, float* to) const = 0;
+  /// Where these are stored.
+  virtual std::span<const char> stored(int64_t panel, int64_t k0, int64_t depth) const = 0;
+
+  const int64_t k, n, rowLength;
+};
+
+/// The same of packed weights of f32 or bf16.
+const float* widenPiece(const PackedShape& shape, const char* panel, int64_t k0, int64_t depth,
+                        KernelIsa isa, float* to);
+std::span<const char> storedPiece(const PackedShape& shape, const char* panel, int64_t k0,
+                                  int64_t depth);
+
+/// Takes any m.
+size_t tiledGemmScratchBytes(const WidenedMatmul& matmul, int threads, KernelIsa isa);
 void tiledGemm(const WidenedMatmul& matmul, int64_t m, const Epilogue& epilogue, KernelIsa isa,
                ThreadPool& pool, Scratch scratch);
 

@@ -5,6 +5,8 @@
 #include "backends/cpu/device/gated.h"
 #include "backends/cpu/device/gated_config.h"
 #include "backends/cpu/device/kernels.h"
+#include "backends/cpu/device/linear.h"
+#include "backends/cpu/device/quantized_linear.h"
 
 namespace lathe::cpu {
 namespace {
