@@ -137,7 +137,7 @@ const PanelKernels kPanelKernelsAvx512 = {
     {panelF32<1>, panelF32<2>, panelF32<3>, panelF32<4>},
     {panelWiden<1>, panelWiden<2>, panelWiden<3>, panelWiden<4>},
     4,
-    4,
+    16,
     false,
     store,
     gateRow,
