@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between two ranks, and the collectives of one stage of a pipeline that are made of them.
+// Messages between two ranks, the collectives of one stage of a pipeline that are made of them, and a
+// call that gathers what several ranks share.
 #include <gmock/gmock.h>
 
 #include <functional>
@@ -10,6 +11,8 @@
 
 #include "lathe/runtime/communicator.h"
 #include "lathe/runtime/error.h"
+#include "lathe/runtime/program.h"
+#include "runtime/collective_kernels.h"
 #include "runtime/rank_commands.h"
 #include "runtime/stage_ranks.h"
 #include "tests/unit/test_files.h"
@@ -80,6 +83,16 @@ TEST(RankMessages, PatienceHasNoDeadlineButAnEnd) {
   ends[0]->abort("rank 0: the disk is full");
   patient.join();
   EXPECT_EQ(said, "rank 0: the disk is full");
+}
+
+// Whoever waited for a rank that has failed fails, too: what all are told is why the job ended.
+TEST(RankMessages, TheFirstReasonIsToldToAll) {
+  auto ends = threadRanks(3, 60s);
+  ends[1]->abort("rank 1: the disk is full");
+  ends[2]->abort("rank 2: rank 1: the disk is full");
+  ends[0]->abort("rank 0 has left");
+  for (const auto& end : ends)
+    EXPECT_EQ(test::messageOf([&] { end->throwIfEnded(); }), "rank 1: the disk is full");
 }
 
 TEST(RankMessages, AnotherSizeIsNoMessage) {
@@ -172,6 +185,29 @@ TEST(StageRanks, CollectivesAreOfTheStage) {
     found[size_t(end->rank())] = run(own, float(end->rank() / 3 + 1));
   });
   EXPECT_EQ(found, expected);
+}
+
+// [2, 6] of an axis in fewer parts than there are ranks: neighbours hold the same part of it.
+TEST(Collectives, RanksThatShareAPartGiveItOnce) {
+  Program program;
+  program.ranks = 4;
+  EntryPoint entry;
+  entry.slots = {{SlotKind::Argument, DType::F32, {DimExpr(2), DimExpr(3)}, 0, -1},
+                 {SlotKind::Result, DType::F32, {DimExpr(2), DimExpr(6)}, 0, -1}};
+  const Call gather{"all_gather", "",  R"({"combine": "sum", "axis": 1, "parts": 2, "ranks": 4})",
+                    {0},          {1}, ""};
+  onEach(threadRanks(4, 60s), [&](std::shared_ptr<Communicator> end) {
+    const auto kernel = makeCollective(program, entry, gather, end.get(), nullptr);
+    std::vector<std::byte> scratch(kernel->bind({.shapes = {{2, 3}, {2, 6}}}));
+    const float part = end->rank() < 2 ? 0 : 10;
+    std::vector<float> piece, whole(12);
+    for (float row : {100.0f, 200.0f})
+      for (float column : {1.0f, 2.0f, 3.0f}) piece.push_back(row + part + column);
+    void* const pointers[] = {piece.data(), whole.data()};
+    kernel->run(pointers, scratch.data());
+    EXPECT_THAT(whole, ElementsAre(101, 102, 103, 111, 112, 113, 201, 202, 203, 211, 212, 213))
+        << end->rank();
+  });
 }
 
 TEST(StageRanks, MessagesGoToTheSamePlaceOfAnotherStage) {
