@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "lathe/runtime/thread_pool.h"
+#include "tests/unit/test_files.h"
 
 namespace lathe {
 namespace {
@@ -82,6 +83,19 @@ TEST(RandomWeight, PartsOfAnAxisHaveTheValuesOfTheWhole) {
 TEST(RandomWeight, VectorsLieNearOne) {
   Array gains = randomWeight({"norm", DType::F32, {DimExpr(300)}}, 1);
   for (float value : gains.as<float>()) ASSERT_NEAR(value, 1.0f, 0.1f);
+}
+
+TEST(FetchedWeights, TwentyMistakesAreToldAndTheOthersCounted) {
+  for (int count : {1, 20, 21, 25}) {
+    Program program;
+    std::string told = std::to_string(count) + " weights do not fit the program:";
+    for (int i = 0; i < count; ++i) {
+      program.weights.push_back({"w" + std::to_string(i), DType::F32, {DimExpr(2)}});
+      if (i < 20) told += "\n  missing: w" + std::to_string(i) + " f32[2]";
+    }
+    if (count > 20) told += "\n  ... and " + std::to_string(count - 20) + " more";
+    EXPECT_EQ(test::messageOf([&] { fetchWeights(program, [](auto&) { return Array(); }); }), told);
+  }
 }
 
 }  // namespace
