@@ -231,6 +231,8 @@ TEST(KernelGridTest, MoreBlocksThanAnAxisTakesAreAnError) {
           "kernel 'tiled' would need 65536 blocks along y, at most 65535 are possible");
   refuses(over({1}, {1}, {n}), "would need 1099511627776 blocks along z, at most 65535");
   refuses(over({n, 2}, {1}, {1}), "would need 549755813888 blocks along x, at most 2147483647");
+  // As many as an axis takes are none too many.
+  EXPECT_EQ(gridFor(over({2147483647}, {65535}, {n}), 65535), (Grid{2147483647, 65535, 65535}));
   const GridAxis folded{.count = n, .folds = true};
   refuses(over({n}, folded, folded), "blocks along x, at most 2147483647");
 }
