@@ -136,8 +136,11 @@ TEST_F(CliTest, EnvDescribesTheMachine) {
   EXPECT_EQ(
       JsonValue::parse(outputOf("env --json", "LATHE_NUM_THREADS=1"), "env").at("threads").asInt(),
       1);
-  expectFailure(2, "expected LATHE_NUM_THREADS to be a whole number", "env",
-                "LATHE_NUM_THREADS=no");
+  for (const char* text : {"no", "4x", "0", "4097"})
+    expectFailure(2,
+                  "expected LATHE_NUM_THREADS to be a whole number from 1 to 4096, got \"" +
+                      std::string(text) + "\"",
+                  "env", std::string("LATHE_NUM_THREADS=") + text);
 }
 
 TEST_F(CliTest, EnvListsCachesAndToolsOfTheCudaBackend) {
