@@ -216,3 +216,44 @@ func.func @mask_under_softcap(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>, %m: 
   %y = lathe.matmul %p, %k : tensor<2x3x5xf32>, tensor<2x5x4xf32>
   return %y : tensor<2x3x4xf32>
 }
+
+// -----
+
+// A mask that arithmetic makes of the places of queries and keys may hide some of them.
+// CHECK: remark: causal: lathe.attention reads a mask that is made of index ramps alone
+!bq = tensor<?x4x?x8xf32, #lathe.dims<batch, 4, seq, 8>>
+!bs = tensor<?x4x?x?xf32, #lathe.dims<batch, 4, seq, seq>>
+func.func @mask_of_distances(%q: !bq, %k: !bq, %v: !bq) -> !bq {
+  %low = lathe.constant dense<-1.0e9> : tensor<f32>
+  %keys = lathe.iota <seq> axis 0 dtype f32
+  %rows = lathe.reshape %keys to <seq, 1> : tensor<?xf32, #lathe.dims<seq>>
+  %far = lathe.sub %keys, %rows : tensor<?xf32, #lathe.dims<seq>>, tensor<?x1xf32, #lathe.dims<seq, 1>>
+  %mask = lathe.mul %far, %low : tensor<?x?xf32, #lathe.dims<seq, seq>>, tensor<f32>
+  %t = lathe.transpose %k [0, 1, 3, 2] : !bq
+  %s = lathe.matmul %q, %t : !bq, tensor<?x4x8x?xf32, #lathe.dims<batch, 4, 8, seq>>
+  %l = lathe.add %s, %mask : !bs, tensor<?x?xf32, #lathe.dims<seq, seq>>
+  %p = lathe.softmax %l axis 3 : !bs
+  %y = lathe.matmul %p, %v : !bs, !bq
+  return %y : !bq
+}
+
+// -----
+
+// The biases of ALiBi are those of the keys, the same for every query: they hide nothing.
+// CHECK-NOT: remark: causal
+!bq = tensor<?x4x?x8xf32, #lathe.dims<batch, 4, seq, 8>>
+!bs = tensor<?x4x?x?xf32, #lathe.dims<batch, 4, seq, seq>>
+func.func @biases_of_keys(%q: !bq, %k: !bq, %v: !bq) -> !bq {
+  %half = lathe.constant dense<0.5> : tensor<f32>
+  %keys = lathe.iota <seq> axis 0 dtype f32
+  %head = lathe.iota <4> axis 0 dtype f32
+  %power = lathe.pow %half, %head : tensor<f32>, tensor<4xf32>
+  %slope = lathe.reshape %power to <4, 1, 1> : tensor<4xf32>
+  %bias = lathe.mul %slope, %keys : tensor<4x1x1xf32>, tensor<?xf32, #lathe.dims<seq>>
+  %t = lathe.transpose %k [0, 1, 3, 2] : !bq
+  %s = lathe.matmul %q, %t : !bq, tensor<?x4x8x?xf32, #lathe.dims<batch, 4, 8, seq>>
+  %l = lathe.add %s, %bias : !bs, tensor<4x1x?xf32, #lathe.dims<4, 1, seq>>
+  %p = lathe.softmax %l axis 3 : !bs
+  %y = lathe.matmul %p, %v : !bs, !bq
+  return %y : !bq
+}
