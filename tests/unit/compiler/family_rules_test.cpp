@@ -268,6 +268,18 @@ TEST(FamilyOptionsRules, LengthsAreAtMostTheModels) {
   EXPECT_EQ(textOf(llama, {.layers = 1}), textOf(one));
 }
 
+// Lists of a config with something for each layer may go on behind those that are asked for.
+TEST(FamilyOptionsRules, FirstLayersAreThoseOfAFullList) {
+  const json all =
+      decoder("Qwen2ForCausalLM", {{"sliding_window", 3},
+                                   {"use_sliding_window", true},
+                                   {"layer_types", {"sliding_attention", "full_attention"}}});
+  json one = all;
+  one["num_hidden_layers"] = 1;
+  one["layer_types"] = {"sliding_attention"};
+  EXPECT_EQ(textOf(all, {.layers = 1}), textOf(one));
+}
+
 TEST(FamilyOptionsRules, EntryPointsAreThoseThatAreAskedFor) {
   const json llama = decoder("LlamaForCausalLM");
   auto entries = [&](const FamilyOptions& options) {
