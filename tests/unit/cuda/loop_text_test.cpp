@@ -344,6 +344,18 @@ TEST_F(Statements, DoublesAreRoundedOnce) {
   for (int64_t i = 0; i < kCount; i += 8) ASSERT_EQ(out.at(i), 1 + 0x1p-7) << i << "\n" << text;
 }
 
+// A double is written with as many digits as read back as itself: 9, which a float takes, are few.
+TEST_F(Statements, DoublesKeepAllOfTheirDigits) {
+  Array wide(DType::F64, {kCount});
+  const std::string text = body(R"(
+    %pd = llvm.getelementptr %out[%at] : (!llvm.ptr, i32) -> !llvm.ptr, f64
+    %third = arith.constant 0.33333333333333331 : f64
+    llvm.store %third, %pd : f64, !llvm.ptr
+  )");
+  run(text, "const float* x, const float* y, double* out", {&x, &y, &wide});
+  for (int64_t i = 0; i < kCount; i += 8) ASSERT_EQ(wide.at(i), 1. / 3) << i << "\n" << text;
+}
+
 // Narrow integers take the lowest bits of i32: a float beyond their range has no value of its own.
 TEST_F(Statements, FloatsBecomeNarrowIntegersByWayOfI32) {
   EXPECT_THAT(body(R"(
