@@ -303,11 +303,17 @@ TEST_F(CliTest, GraphvizShowsWhatAnOpIsGiven) {
     func.func @forward(%x: tensor<2x6xf32> {lathe.name = "x"}) -> (tensor<3x1xf32> {lathe.name = "y"}) {
       %c = lathe.constant dense<2.5> : tensor<f32>
       %d = lathe.constant dense<[1.0, -2.0]> : tensor<2xf32>
+      %u = lathe.constant dense<[200, 7]> : tensor<2xui8>
+      %i = lathe.constant dense<[-56, 7]> : tensor<2xi8>
+      %g = lathe.cast %u to f32 : tensor<2xui8>
+      %h = lathe.cast %i to f32 : tensor<2xi8>
+      %n = lathe.mul %g, %h : tensor<2xf32>, tensor<2xf32>
+      %o = lathe.mul %n, %d : tensor<2xf32>, tensor<2xf32>
       %l = lathe.constant dense<[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]> : tensor<9xf32>
       %m = lathe.reduce_sum %l axes [0] : tensor<9xf32>
       %k = lathe.mul %c, %m : tensor<f32>, tensor<f32>
       %t = lathe.transpose %x [1, 0] : tensor<2x6xf32>
-      %a = lathe.add %t, %d : tensor<6x2xf32>, tensor<2xf32>
+      %a = lathe.add %t, %o : tensor<6x2xf32>, tensor<2xf32>
       %s = lathe.slice %a starts <1, 0> sizes <3, 2> strides [2, 1] : tensor<6x2xf32>
       %r = lathe.reduce_max %s axes [1] keep_dims true : tensor<3x2xf32>
       %e = lathe.mul %r, %k : tensor<3x1xf32>, tensor<f32>
@@ -315,9 +321,10 @@ TEST_F(CliTest, GraphvizShowsWhatAnOpIsGiven) {
     })";
   const std::string dot = outputOf("inspect " + path + " --graphviz");
   for (const char* label :
-       {"constant 2.5\\n", "constant [1, -2]\\n", "constant of 9 numbers\\n",
-        "transpose\\npermutation=[1, 0]\\n", "reduce_max\\naxes=[1]\\nkeep_dims\\n",
-        "reduce_sum\\naxes=[0]\\nf32[]", "starts=[1, 0]\\nstrides=[2, 1]\\n"})
+       {"constant 2.5\\n", "constant [1, -2]\\n", "constant [200, 7]\\n", "constant [-56, 7]\\n",
+        "constant of 9 numbers\\n", "transpose\\npermutation=[1, 0]\\n",
+        "reduce_max\\naxes=[1]\\nkeep_dims\\n", "reduce_sum\\naxes=[0]\\nf32[]",
+        "starts=[1, 0]\\nstrides=[2, 1]\\n"})
     EXPECT_THAT(dot, HasSubstr(label));
 }
 
