@@ -510,6 +510,13 @@ def test_ranks_are_said_by_hand():
         lathe.compile(g, ranks=5)
 
 
+def test_equal_sizes_are_one_key():
+    b = lathe.Graph().dim("b", 1, 8)
+    sizes = {lathe.Dim(3): "three", b + 1: "one more"}
+    assert sizes[3] == sizes[lathe.Dim("3")] == sizes[b * 0 + 3] == "three" and sizes[lathe.Dim("1+b")] == "one more"
+    assert lathe.Dim(-2) in {-2} and b not in sizes
+
+
 def test_numbers_in_front_of_dims():
     n = lathe.Graph().dim("n", 1, 8)
     assert (5 - n) + n == 5 and (n - 5) - n == -5
