@@ -409,6 +409,17 @@ TEST(Attention, DecodeOfEveryTailOfATile) {
       }
 }
 
+// Kernels of one row up to eight serve as many as read keys and values where they lie; a whole tile
+// of keys is read in another order than what is behind it, or than a tile that lacks a few.
+TEST(Attention, EveryNumberOfFewRows) {
+  for (DType dtype : {DType::F32, DType::BF16})
+    for (int64_t rows = 1; rows <= 17; ++rows)
+      for (int64_t keys : {122, 130}) {
+        AttentionCase c = makeCase(dtype, {1, rows, 1, 1, keys, 80, 80});
+        checkAll(c);
+      }
+}
+
 // Keys, values and a mask that end at the end of a page, for every way of reading them: few rows
 // where they lie, as many as a row of tiles holds and one more, and two tiles of rows.
 TEST(Attention, NothingIsReadBehindTheLastKey) {

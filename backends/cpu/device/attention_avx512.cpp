@@ -14,6 +14,8 @@ namespace plain {
 #include "backends/cpu/device/attention_simd.inc"
 #include "backends/cpu/device/attention_matmul_f32.inc"
 #include "backends/cpu/device/attention_in_place.inc"
+#include "backends/cpu/device/transpose512.inc"
+#include "backends/cpu/device/attention_turned_keys.inc"
 
 }  // namespace plain
 LATHE_ISA_END
@@ -76,7 +78,7 @@ const AttentionKernels kAttentionAvx512 = {false,
                                            plain::softmaxRows,
                                            plain::scaleRow,
                                            plain::storeRow,
-                                           plain::scoresInPlace,
+                                           plain::scoresTurned,
                                            plain::sumInPlace,
                                            16,
                                            16,
