@@ -35,7 +35,8 @@ Graph caches(bool normed, int64_t valueCapacity = kCapacity) {
   const Tensor angles = g.input("angles", DType::F32, {seq, kHead / 2});
   for (const char* layer : {"first", "second"}) {
     const std::string name = layer;
-    Scope scope(x.recorder(), name, std::source_location::current());
+    // Without a line: each op has its own.
+    Scope scope(x.recorder(), name, std::source_location());
     const Tensor in =
         normed ? fused::rmsNorm(x, g.weight(name + ".gain", DType::F32, {kWidth}), 1e-5) : x;
     const Tensor all = fused::linear(in, g.weight(name + ".w", DType::F32, {3 * kHead, kWidth}));
@@ -44,17 +45,19 @@ Graph caches(bool normed, int64_t valueCapacity = kCapacity) {
                        {0, 2, 1, 3});
     };
     const Tensor at = g.input(name + "_at", DType::I64, {1});
-    auto append = [&](const std::string& cache, const Tensor& value, int64_t capacity) {
-      g.state(cache, DType::F32, {1, 1, capacity, kHead});
-      g.writeState(cache, update(g.readState(cache), value, at, 2));
+    auto cache = [&](const char* kind, int64_t capacity) {
+      g.state(name + kind, DType::F32, {1, 1, capacity, kHead});
+      return g.readState(name + kind);
     };
     // Below the layer: a pass fuses the rotation and the write, and the error is still the write's.
     auto turned = [&](int64_t i) {
       Scope below(x.recorder(), name + ".rope", std::source_location::current());
       return fused::rope(head(i), angles, angles, Pairing::half);
     };
-    append(name + ".keys", turned(1), kCapacity);
-    append(name + ".values", head(2), valueCapacity);
+    // Where both have no room, the first is told.
+    const Tensor keys = cache(".keys", kCapacity), values = cache(".values", valueCapacity);
+    g.writeState(name + ".keys", update(keys, turned(1), at, 2));
+    g.writeState(name + ".values", update(values, head(2), at, 2));
     g.output(name, turned(0));
   }
   return g;
