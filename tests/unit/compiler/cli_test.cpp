@@ -328,6 +328,48 @@ TEST_F(CliTest, GraphvizShowsWhatAnOpIsGiven) {
     EXPECT_THAT(dot, HasSubstr(label));
 }
 
+// A line for each operand, in the order of the operands, from whatever made it: an argument, a
+// weight, an op of another module. Ops of one module stand in a cluster of its path.
+TEST_F(CliTest, GraphvizDrawsALineForEachOperand) {
+  const std::string path = file("lines.mlir");
+  std::ofstream(path) << R"(
+    func.func @forward(%x: tensor<2x3xf32> {lathe.name = "x"}, %k: tensor<2x3xi1> {lathe.name = "keep"}) -> (tensor<2x3xf32> {lathe.name = "y"}) {
+      %w = lathe.weight "w" : tensor<2x3xf32>
+      %b = lathe.constant dense<[true, false, true]> : tensor<3xi1>
+      %s = lathe.sub %x, %w : tensor<2x3xf32>, tensor<2x3xf32> loc("blocks.0")
+      %t = lathe.select %k, %s, %x : tensor<2x3xi1>, tensor<2x3xf32>, tensor<2x3xf32>
+      %u = lathe.select %b, %t, %s : tensor<3xi1>, tensor<2x3xf32>, tensor<2x3xf32>
+      return %u : tensor<2x3xf32>
+    })";
+  EXPECT_EQ(outputOf("inspect " + path + " --graphviz"), R"(digraph lathe {
+  node [fontsize=10];
+  subgraph "cluster_forward" {
+    label="forward";
+    n0 [label="x\nf32[2, 3]", shape=ellipse];
+    n1 [label="keep\nbool[2, 3]", shape=ellipse];
+      n2 [label="weight w\nf32[2, 3]\nlines.mlir:3", shape=box];
+      n3 [label="constant [true, false, true]\nbool[3]\nlines.mlir:4", shape=box];
+      n4 [label="select\nf32[2, 3]\nlines.mlir:6", shape=box];
+      n5 [label="select\nf32[2, 3]\nlines.mlir:7", shape=box];
+      n6 [label="return\nlines.mlir:8", shape=box];
+    subgraph "cluster_forward.blocks.0" {
+      label="blocks.0";
+      n7 [label="sub\nf32[2, 3]", shape=box];
+    }
+  }
+  n0 -> n7;
+  n2 -> n7;
+  n1 -> n4;
+  n7 -> n4;
+  n0 -> n4;
+  n3 -> n5;
+  n4 -> n5;
+  n7 -> n5;
+  n5 -> n6;
+}
+)");
+}
+
 TEST_F(CliTest, SaveIrWritesEveryStage) {
   outputOf("run " + kModel + " --input input_ids=1x1xi64=1 --save-ir " + file("ir"));
   int count = 0;
