@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between two ranks, the collectives of one stage of a pipeline that are made of them, and a
-// call that gathers what several ranks share.
+// Messages between two ranks, the collectives of one stage of a pipeline that are made of them, and
+// a call that gathers what several ranks share.
 #include <gmock/gmock.h>
 
 #include <functional>
