@@ -68,6 +68,9 @@ TEST(GgufConfig, AnyOfThreeTokensEndsAText) {
       Model("llama").with(keys + "bos_token_id", 1u).with(keys + "padding_token_id", 2u).config();
   EXPECT_EQ(config["bos_token_id"], 1);
   EXPECT_EQ(config["pad_token_id"], 2);
+  // Ids are places in the table: from its first to its last.
+  EXPECT_EQ(Model("llama").with(keys + "bos_token_id", 0u).config()["bos_token_id"], 0);
+  EXPECT_EQ(ends({{"eos", 0}}), 0);
   EXPECT_NO_THROW(Model("llama").with(keys + "bos_token_id", 9u).config());
   EXPECT_THROW(Model("llama").with(keys + "bos_token_id", 10u).config(), Error);
 }
@@ -197,6 +200,24 @@ TEST(GgufConfig, KeysTellTheFamiliesOfLlamaApart) {
   EXPECT_EQ(Model("llama").config()["mlp_bias"], false);
 }
 
+// No key says it: there are biases where their tensors are.
+TEST(GgufConfig, TensorsTellWhetherProjectionsHaveBiases) {
+  for (const char* name : {"llama", "qwen3", "qwen3moe", "olmo2", "granite"}) {
+    auto model = [&] {
+      Model m(name);
+      if (std::string_view(name) == "qwen3moe")
+        for (const char* size : {"expert_count", "expert_used_count", "expert_feed_forward_length"})
+          m.with(size, 8u);
+      return m;
+    };
+    EXPECT_EQ(model().config()["attention_bias"], false) << name;
+    const json biased = model().tensor("blk.0.attn_q.bias", {64}).config();
+    EXPECT_EQ(biased["attention_bias"], true) << name;
+  }
+  EXPECT_EQ(Model("granite").config()["mlp_bias"], false);
+  EXPECT_EQ(Model("granite").tensor("blk.0.ffn_up.bias", {96}).config()["mlp_bias"], true);
+}
+
 TEST(GgufConfig, FamiliesHaveKeysOfTheirOwn) {
   const json granite = Model("granite")
                            .with("attention.scale", 0.5f)
@@ -218,6 +239,7 @@ TEST(GgufConfig, FamiliesHaveKeysOfTheirOwn) {
   EXPECT_EQ(moe["num_experts_per_tok"], 2);
   EXPECT_EQ(moe["moe_intermediate_size"], 24);
   EXPECT_EQ(moe["norm_topk_prob"], true);
+  EXPECT_EQ(moe["decoder_sparse_step"], 1) << "every layer has experts";
   EXPECT_EQ(Model("phi3").config()["sliding_window"], nullptr);
   EXPECT_EQ(Model("phi3").with("attention.sliding_window", 9u).config()["sliding_window"], 9);
 }
