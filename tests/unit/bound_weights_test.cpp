@@ -40,6 +40,15 @@ TEST(RandomWeight, FollowsTheGenerator) {
   }
 }
 
+// Every dtype has the values of f32, as it rounds them.
+TEST(RandomWeight, DtypesRoundTheSameValues) {
+  const Array exact = onThreads(2, matrix(DType::F32));
+  for (DType dtype : {DType::BF16, DType::F16, DType::F64}) {
+    const Array weight = onThreads(2, matrix(dtype)), wanted = exact.to(dtype);
+    EXPECT_EQ(std::memcmp(weight.data(), wanted.data(), wanted.bytes()), 0) << nameOf(dtype);
+  }
+}
+
 TEST(RandomWeight, NameAndSeedChangeIt) {
   TensorInfo info = matrix(DType::F32), other = info;
   other.name = "layer.bias";
