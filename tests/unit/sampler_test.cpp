@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lathe/runtime/sampler.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -114,6 +115,21 @@ std::set<int64_t> drawn(const SamplingOptions& options, const std::vector<float>
 
 TEST(Sampler, TopKKeepsTheLowerIdOfEquals) {
   EXPECT_EQ(drawn({.temperature = 10, .topK = 2}, {1, 2, 1, 1}), (std::set<int64_t>{0, 1}));
+}
+
+// In whatever order they come: the later ones push out the least likely of those before.
+TEST(Sampler, TopKKeepsTheLikeliestWhereverTheyStand) {
+  std::vector<float> logits = {0, 1, 2, 3, 4, 5};
+  do {
+    for (int64_t topK : {2, 3, 5}) {
+      Sampler sampler({.temperature = 1, .topK = topK});
+      const std::span<const Choice> kept = sampler.distribution(logits);
+      ASSERT_EQ(int64_t(kept.size()), topK);
+      for (int64_t i = 0; i < topK; ++i)
+        ASSERT_EQ(logits[size_t(kept[size_t(i)].id)], float(5 - i))
+            << "the " << i << " of " << topK;
+    }
+  } while (std::next_permutation(logits.begin(), logits.end()));
 }
 
 TEST(Sampler, TopKAboveTheVocabularyKeepsAll) {
