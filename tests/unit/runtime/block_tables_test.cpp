@@ -93,6 +93,17 @@ TEST(BlockTables, RoomIsSetAsideForWholeTexts) {
   EXPECT_THAT(m.read(2), ElementsAre(7));
 }
 
+TEST(BlockTables, WhatAnEndedTextDidNotUseIsSetAsideNoMore) {
+  Memory m(2, 5);
+  ASSERT_TRUE(m.begin(0, 0, 0, 12));
+  m.append(0, {1, 2, 3, 4, 5});
+  EXPECT_EQ(m.tables.counts().set, 1);
+  m.tables.end(0);
+  EXPECT_EQ(m.tables.counts().set, 0);
+  EXPECT_EQ(m.tables.counts().used, 2) << "its beginning serves others";
+  EXPECT_TRUE(m.begin(1, 1, 0, 20)) << "all blocks are to be had";
+}
+
 TEST(BlockTables, ATextGoesOnInItsOwnBlocks) {
   Memory m(2, 3);
   ASSERT_TRUE(m.begin(0, 0, 0, 12));
@@ -130,6 +141,7 @@ TEST(BlockTables, Mistakes) {
   expectError(ErrorCode::InvalidArgument, "expected from 0 to 0 tokens to go on from",
               [&] { m.begin(1, 0, 1, 4); });
   expectError(ErrorCode::InvalidArgument, "got 0 and room for -1", [&] { m.begin(1, 0, 0, -1); });
+  expectError(ErrorCode::InvalidArgument, "got -1 and room for 4", [&] { m.begin(1, 0, -1, 4); });
 }
 
 TEST(BlockTables, AnyOrderOfTextsKeepsEveryText) {
