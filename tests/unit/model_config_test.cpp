@@ -268,8 +268,10 @@ const BadField kBad[] = {
     {"PositionsMany", "max_position_embeddings", "1000000000", kFile,
      "max_position_embeddings: expected an integer from 1 to 16777216, got 1000000000"},
     {"HeadsZero", "num_attention_heads", "0", kFile, "num_attention_heads: expected"},
-    {"KvAboveHeads", "num_key_value_heads", "7", kFile, "7 key/value heads for 6 heads"},
-    {"KvDoNotDivide", "num_key_value_heads", "4", kFile, "4 key/value heads do not divide 6 heads"},
+    {"KvAboveHeads", "num_key_value_heads", "7", kFile,
+     "num_key_value_heads: 7 key/value heads for 6 heads"},
+    {"KvDoNotDivide", "num_key_value_heads", "4", kFile,
+     "num_key_value_heads: 4 key/value heads do not divide 6 heads"},
     {"HeadDimOdd", "head_dim", "15", kFile,
      "head_dim: expected an even head dimension for RoPE, got 15"},
     {"HeadDimNeeded", "head_dim", nullptr, kFile, "6 heads do not divide hidden_size 64"},
@@ -339,6 +341,15 @@ TEST(LlamaConfig, RefusesHeadsThatAreTooLargeTogether) {
   EXPECT_EQ(parse(file).heads, 65536);
   file["head_dim"] = 18;
   expectError(kFile, "head_dim: expected heads of at most 1048576 numbers together, got 65536 x 18",
+              [&] { parse(file); });
+}
+
+// An odd size of heads is blamed on what gave it.
+TEST(LlamaConfig, RefusesOddHeadsByTheirNumberWhereTheirSizeIsNotGiven) {
+  json file = version4();
+  file.erase("head_dim");
+  file["hidden_size"] = 66;
+  expectError(kFile, "num_attention_heads: expected an even head dimension for RoPE, got 11",
               [&] { parse(file); });
 }
 

@@ -227,7 +227,11 @@ TEST(RopeRules, DynamicScalingStretchesTheModelsLength) {
   EXPECT_EQ(rotated(written), rotated(dynamic));
   const std::string text = rotated(dynamic);
   EXPECT_NE(text.find("lathe.dim @seq 1 to 64"), text.npos) << text.substr(0, 400);
-  EXPECT_NE(rotated(nullptr).find("lathe.dim @seq 1 to 16"), text.npos);
+  // Lengths of the others hold their factor already.
+  const json linear{{"rope_type", "linear"}, {"factor", 4}},
+      yarn{{"rope_type", "yarn"}, {"factor", 4}};
+  for (const json& rope : {json(), linear, yarn})
+    EXPECT_NE(rotated(rope).find("lathe.dim @seq 1 to 16\n"), text.npos) << rope;
 }
 
 TEST(RopeRules, TypesAreNamedOnce) {
