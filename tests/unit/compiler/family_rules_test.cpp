@@ -252,6 +252,13 @@ TEST(FamilyOptionsRules, LengthsAreAtMostTheModels) {
   const std::string some = textOf(llama, {.maxBatch = 3, .maxSeq = 5, .cacheCapacity = 7});
   for (const char* dim : {"@batch 1 to 3", "@seq 1 to 5", "@cache 1 to 7"})
     EXPECT_NE(some.find(std::string("lathe.dim ") + dim), some.npos) << some.substr(0, 300);
+  // The table of angles has a row for every position of the longer one.
+  for (const FamilyOptions& options :
+       {FamilyOptions{.maxSeq = 5, .cacheCapacity = 7}, {.maxSeq = 7, .cacheCapacity = 5}}) {
+    const std::string text = textOf(llama, options);
+    EXPECT_NE(text.find("tensor<7x"), text.npos) << text;
+    EXPECT_EQ(text.find("tensor<5x"), text.npos) << text;
+  }
   EXPECT_NE(textOf(llama).find("lathe.dim @batch 1 to 64"), some.npos);
   for (int64_t length : {-1, 17}) {
     expectError(ErrorCode::InvalidArgument,
