@@ -231,6 +231,21 @@ TEST(LlamaConfig, ReadsTheTrainedLengthWhereverItStands) {
   EXPECT_EQ(parse(file).ropeScaling.originalMaxPositions, 32);
 }
 
+TEST(LlamaConfig, YarnsMissingNumbersAreThoseOfTransformers) {
+  json file = version4();
+  file["rope_scaling"] = {{"rope_type", "yarn"}, {"factor", 4}};
+  const RopeScalingOptions scaling = parse(file).ropeScaling;
+  EXPECT_EQ(scaling.betaFast, 32);
+  EXPECT_EQ(scaling.betaSlow, 1);
+  EXPECT_TRUE(scaling.truncate);
+}
+
+TEST(LlamaConfig, AllHeadsMayShareOneOfKeys) {
+  json file = version4();
+  file["num_key_value_heads"] = 1;
+  EXPECT_EQ(parse(file).kvHeads, 1);
+}
+
 // Dynamic scaling grows from the model's own length, as Transformers has it, whatever is written.
 TEST(LlamaConfig, DynamicScalingTakesTheModelsOwnLength) {
   json file = version4();
