@@ -338,4 +338,9 @@ MUTANTS = [
            "if (mesh_.simulate)\n      tell(embedding,",
            "why rows of a table's sum are not split is told where nobody asked for it",
            ("ranks_padded_rows_test:PaddedRows.OfATableEachRankHasAll",)),
+    Mutant("graphviz/lines-turned-round", "ir/graphviz.cpp",
+           'os << "  n" << ids[v] << " -> n" << opIds[&op]',
+           'os << "  n" << opIds[&op] << " -> n" << ids[v]',
+           "a drawn graph's lines lead from ops to their operands",
+           ("cli_test:*Graphviz*",)),
 ]
