@@ -342,5 +342,5 @@ MUTANTS = [
            'os << "  n" << ids[v] << " -> n" << opIds[&op]',
            'os << "  n" << opIds[&op] << " -> n" << ids[v]',
            "a drawn graph's lines lead from ops to their operands",
-           ("cli_test:*Graphviz*",)),
+           ("cli_graphviz_test:*",)),
 ]
