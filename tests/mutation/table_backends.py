@@ -58,7 +58,7 @@ MUTANTS = [
            "storeGated(sums, gated, count, first,",
            "gated rows beyond 512 are written over the first ones",
            ("cpu_gated_test:*BehindThem",)),
-    Mutant("cpu/tiles-last-piece-of-a-part", "backends/cpu/device/tiled_gemm.cpp",
+    Mutant("cpu/tiles-rows-of-the-first-part", "backends/cpu/device/tiled_gemm.cpp",
            "const float* a = rowAt(task.row0 + first, k0);",
            "const float* a = rowAt(first, k0);",
            "where rows are dealt out too, all parts multiply the rows of the first",

@@ -339,12 +339,13 @@ int benchVerb(const ArgumentList& arguments) {
   // Whoever was busy beside both measurements of the machine, and idle beside the model's, makes a
   // share above 1: a moment later the machine may be measured alone.
   std::string wrong;
-  for (int more = 0; more == 0 || (more <= kMoreRoofs && !wrong.empty()); ++more) {
+  int more = kMoreRoofs;
+  do {
     measureRoofs();
     report.peakFlops = roofs.peak;
     report.roofs = roofs.read;
     wrong = report.contradiction();
-  }
+  } while (!wrong.empty() && more-- > 0);
   if (showProfile)
     report.profile = profileRows(
         before, after, bench.predicted({"host", roofs.peak, roofs.peak, roofs.read.best()}));

@@ -19,6 +19,8 @@ class QuantizedMatmul final : public WidenedMatmul {
       : WidenedMatmul(spec.weights.k, spec.weights.n, spec.weights.k),
         layer_(spec, args, isa),
         a_(args.a),
+        weights_(static_cast<const char*>(args.weights)),
+        panelBytes_(spec.weights.panelBytes()),
         lineBytes_(spec.weights.bits() * kPanelColumns / 8),
         widen_(spec.weights.bits() == 8 ? quantizedKernels(isa).widen8
                                         : quantizedKernels(isa).widen4) {}
@@ -29,14 +31,14 @@ class QuantizedMatmul final : public WidenedMatmul {
     return to;
   }
   std::span<const char> stored(int64_t panel, int64_t k0, int64_t depth) const override {
-    alignas(64) float tail[2 * kPanelColumns];
-    return {layer_.panel(panel, tail).q + k0 * lineBytes_, size_t(depth * lineBytes_)};
+    return {weights_ + panel * panelBytes_ + k0 * lineBytes_, size_t(depth * lineBytes_)};
   }
 
  private:
   QuantizedOperands layer_;
   const void* a_;
-  const int64_t lineBytes_;  // of an element of K
+  const char* weights_;
+  const int64_t panelBytes_, lineBytes_;  // of a panel, and of an element of K in it
   const WidenQuantizedFn widen_;
 };
 

@@ -18,8 +18,8 @@ constexpr int64_t kLeastTaskRows = 48;
 // Tasks for each of several threads: what one has not begun another takes.
 constexpr int64_t kThreadTasks = 4;
 
-// What a product fetches beside its own operands: the rows behind, and the weights of the next
-// piece, `pace` bytes of them for each element of K.
+// What a product fetches beside its own operands: the rows behind, and on AVX-512 the weights of
+// the next piece, `pace` bytes of them for each element of K.
 struct Ahead {
   const char* rows;
   const char* weights;
@@ -130,7 +130,7 @@ const Tiles& tilesOf(KernelIsa isa) { return isa.tier == Isa::Avx2 ? kAvx2 : kAv
 // piece of weights.
 struct Sizes {
   Sizes(const WidenedMatmul& p, const Tiles& tiles)
-      : a(alignUp64(size_t(kRows * roundUp(p.k, tiles.depth) + kTileRows * tiles.depth) * 4)),
+      : a(alignUp64(size_t(kRows * roundUp(p.k, tiles.depth)) * 4)),
         row(alignUp64(size_t(p.rowLength) * 4)),
         sums(size_t(kRows * kPanelColumns) * 4),
         piece(tiles.bytes()) {}

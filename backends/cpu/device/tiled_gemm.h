@@ -11,8 +11,8 @@
 
 namespace lathe::cpu {
 
-/// Elements along K of a piece of a panel, and columns of one product, whose sums are in registers:
-/// six rows of two of them on AVX2, of four on AVX-512.
+/// Elements along K of a piece of a panel, and columns of one product, whose sums stay in
+/// registers: for each of up to six rows two registers on AVX2, four on AVX-512.
 struct TileShape {
   int64_t depth, columns;
 
