@@ -8,6 +8,7 @@
 #include <mpi.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -60,6 +61,38 @@ class Watchdog {
   std::thread thread_;  // last: it begins when all else is there
 };
 
+// Whether other processes compute on this core. Who gives way to one gets the core back a time
+// slice later, however soon the message is there; who sleeps gets it when he wakes. Sleeping takes
+// longer than giving way where nobody computes, so a crowd is expected for a while after one was
+// seen, and for twice as long each time when it is still there.
+class Crowd {
+ public:
+  // What passes between two looks at a message only if another process had the core.
+  static constexpr std::chrono::microseconds kSlice{300};
+
+  void seen(Clock::time_point now) {
+    const bool isStillThere = now - until_ < kRemembered;
+    length_ = isStillThere ? std::min(2 * length_, kLongest) : kShortest;
+    until_ = now + length_;
+  }
+  bool isExpected(Clock::time_point now) const { return now < until_; }
+
+ private:
+  // How long a crowd is expected, and how long after that one is the same.
+  static constexpr Clock::duration kShortest = std::chrono::milliseconds(10),
+                                   kLongest = std::chrono::seconds(1),
+                                   kRemembered = std::chrono::milliseconds(50);
+  Clock::time_point until_{};
+  Clock::duration length_ = kShortest;
+};
+
+// Returns when it is over.
+Clock::time_point nap(std::chrono::nanoseconds time) {
+  const timespec rest{0, long(time.count())};
+  nanosleep(&rest, nullptr);
+  return Clock::now();
+}
+
 class MpiRank final : public Communicator {
  public:
   MpiRank(std::chrono::milliseconds deadline, bool compares)
@@ -68,6 +101,8 @@ class MpiRank final : public Communicator {
     MPI_Initialized(&isRunning);
     if (!isRunning) {
       int level = 0;
+      // More ranks than CPUs would give way inside of every call of Open MPI's; wait() does that.
+      setenv("OMPI_MCA_mpi_yield_when_idle", "0", 1);
       const Watchdog watchdog(deadline, "the beginning of the job");
       // One thread at a time: that of a server's steps is not the one that begins here.
       MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level);
@@ -271,25 +306,26 @@ class MpiRank final : public Communicator {
   void wait(MPI_Request& request, const std::string& what, bool patient = false,
             MPI_Status* status = MPI_STATUS_IGNORE) const {
     const auto start = Clock::now();
+    auto last = start;  // when this process last had the core, and did not sleep
     for (int tries = 0;; ++tries) {
       int done = 0;
       check(MPI_Test(&request, &done, status), what);
       if (done) return;
-      if (tries < 64) continue;
-      sched_yield();
-      if (tries % 64) continue;
-      const auto waited = Clock::now() - start;
-      if (patient) {
-        if (waited > std::chrono::seconds(1)) {
-          const timespec nap{0, 200'000};
-          nanosleep(&nap, nullptr);
-        }
-      } else if (waited > deadline_) {
+      const auto now = Clock::now();
+      if (now - last > Crowd::kSlice) crowd_.seen(now);
+      last = now;
+      if (patient && now - start > std::chrono::seconds(1)) {
+        last = nap(std::chrono::microseconds(200));
+      } else if (crowd_.isExpected(now)) {
+        last = nap(std::chrono::microseconds(20));
+      } else if (tries >= 64) {
+        sched_yield();
+      }
+      if (!patient && now - start > deadline_)
         throw Error(ErrorCode::Io,
                     what + " of rank " + std::to_string(rank_) + " of " + std::to_string(size_) +
                         ": another rank has not come within " + std::to_string(deadline_.count()) +
                         " ms (LATHE_RANKS_TIMEOUT, in seconds)");
-      }
     }
   }
 
@@ -341,6 +377,7 @@ class MpiRank final : public Communicator {
   // Read before MPI begins, which may set the variable itself.
   const bool byMpirun_ = std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr;
   std::chrono::milliseconds deadline_;
+  mutable Crowd crowd_;
   bool compares_;
   uint64_t calls_ = 0;
   std::map<int, std::deque<Sent>> sent_;           // by receiver, the oldest first
