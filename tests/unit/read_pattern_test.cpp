@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <random>
+#include <vector>
 
 namespace lathe::cpu {
 namespace {
@@ -32,6 +34,60 @@ TEST(ReadPattern, EveryStreamOfManyThreadsHasAPage) {
   EXPECT_EQ(slicePages(bytes, 96), 16);
   for (int threads : {384, 385, 1000, 3072, 20000})
     EXPECT_EQ(slicePages(bytes, threads), kMaxReadStreams) << threads;
+}
+
+TEST(ReadPattern, EveryPanelIsInOneGroupOfItsThread) {
+  for (int64_t panels : {0, 1, 3, 28, 36, 304, 4748})
+    for (int threads : {1, 2, 3, 16})
+      for (int streams : {1, 4, kMaxReadStreams}) {
+        const PanelGroups groups(panels, threads, streams);
+        std::vector<int> owners(size_t(panels), -1);
+        for (int64_t index = 0; index < groups.count(); ++index) {
+          const auto [first, stride, count] = groups[index];
+          ASSERT_GE(count, 0);
+          ASSERT_LE(count, streams);
+          for (int s = 0; s < count; ++s) {
+            ASSERT_LT(first + s * stride, panels);
+            int& owner = owners[size_t(first + s * stride)];
+            ASSERT_EQ(owner, -1) << "panel " << first + s * stride << " comes twice";
+            owner = int(index * threads / groups.count());  // whose share of a region it is
+          }
+        }
+        for (int64_t panel = 0; panel < panels; ++panel) {
+          const int owner = owners[size_t(panel)];
+          ASSERT_GE(panel, panels * owner / threads) << "of " << panels << " in " << threads;
+          ASSERT_LT(panel, panels * (owner + 1) / threads) << "of " << panels << " in " << threads;
+        }
+      }
+}
+
+// A group of many panels takes as many streams as it may, and one behind the other in each.
+TEST(ReadPattern, StreamsAreFarApart) {
+  const PanelGroups groups(72, 2, 4);
+  ASSERT_EQ(groups.count(), 18);
+  for (int64_t index = 0; index < 18; ++index) {
+    const auto [first, stride, count] = groups[index];
+    EXPECT_EQ(first, index / 9 * 36 + index % 9);
+    EXPECT_EQ(stride, 9);
+    EXPECT_EQ(count, 4);
+  }
+}
+
+TEST(ReadPattern, EmptyGroupsAreSkipped) {
+  // Of three panels the last of three threads has one, as the others; of two it has none.
+  for (int64_t panels : {2, 3}) {
+    ThreadPool pool(1);
+    const PanelGroups groups(panels, 3, 4);
+    std::vector<int64_t> taken;
+    pool.runClaims(groups.count(), [&](ThreadPool::Claims& claims) {
+      for (auto group = groups.next(claims); group.count; group = groups.next(claims))
+        taken.push_back(group.first);
+      EXPECT_EQ(groups.next(claims).count, 0);
+    });
+    std::vector<int64_t> all(static_cast<size_t>(panels));
+    std::iota(all.begin(), all.end(), 0);
+    EXPECT_EQ(taken, all);
+  }
 }
 
 TEST(ReadPattern, TheDefaultIsFirst) {

@@ -222,7 +222,9 @@ class FewByteRows {
     pieces_ = memory + sizes.partSums;
   }
 
-  void run(int64_t panel0, int64_t panel1) {
+  void run(const PanelGroups& groups, ThreadPool::Claims& claims) {
+    PanelGroups::Group panels = groups.next(claims);
+    if (!panels.count) return;
     AmxTileConfig config;
     for (int tile = 0; tile < 6; ++tile) config.rows[tile] = static_cast<unsigned char>(g_.m);
     for (int tile : {4, 5}) config.columnBytes[tile] = static_cast<unsigned short>(walk_.depth);
@@ -232,9 +234,7 @@ class FewByteRows {
     // Sums of rows behind the last are scaled, too.
     std::fill_n(partSums_, kPieceBlocks * kPanelSums, 0.0f);
     std::fill_n(sums_, kMaxReadStreams * kPanelSums, 0.0f);
-    const int64_t count = panel1 - panel0, groups = ceilDiv(count, reading_.streams);
-    // Streams are `groups` panels apart; the last may have fewer panels than the others.
-    for (int64_t i = 0; i < groups; ++i) group(panel0 + i, groups, ceilDiv(count - i, groups));
+    for (; panels.count; panels = groups.next(claims)) group(panels);
     tileRelease();
   }
 
@@ -274,8 +274,8 @@ class FewByteRows {
   bool together() const { return walk_.part == kPieceBlocks; }
   int64_t count(Turn t) const { return std::min(kPieceBlocks, walk_.blocks - t.block); }
 
-  // `count` panels from `first` on, `stride` apart.
-  void group(int64_t first, int64_t stride, int64_t count) {
+  void group(const PanelGroups::Group& streams) {
+    const auto [first, stride, count] = streams;
     streams_ = count;
     for (int64_t s = 0; s < count; ++s) panels_[s] = g_.panel(first + s * stride, tails_[s]);
     Turn now;
@@ -377,10 +377,11 @@ size_t amxFewBytesScratchBytes(const QuantizedShape& shape, int threads) {
 }
 
 void amxFewBytesGemm(const AmxQuantizedGemm& g, ThreadPool& pool, Scratch scratch) {
-  pool.parallelFor(0, g.shape.panels(), 1, [&](int64_t panel0, int64_t panel1, int worker) {
-    FewByteRows(
-        g, static_cast<char*>(scratch.data) + size_t(worker) * amxFewBytesScratchBytes(g.shape, 1))
-        .run(panel0, panel1);
+  const PanelGroups groups(g.shape.panels(), pool.threads(), calibration().reading.streams);
+  pool.runClaims(groups.count(), [&](ThreadPool::Claims& claims) {
+    char* memory = static_cast<char*>(scratch.data) +
+                   size_t(claims.worker()) * amxFewBytesScratchBytes(g.shape, 1);
+    FewByteRows(g, memory).run(groups, claims);
   });
 }
 

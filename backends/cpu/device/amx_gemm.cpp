@@ -60,27 +60,26 @@ void tiles1x4(const char* a, const char* b, int64_t blocks, bool first, float* s
 
 LATHE_ISA_END
 
-void runFewRows(const AmxGemm& g, const Share& share, char* tiles, float* sums) {
+void runFewRows(const AmxGemm& g, const PanelGroups& groups, ThreadPool::Claims& claims,
+                char* tiles, float* sums) {
+  PanelGroups::Group group = groups.next(claims);
+  if (!group.count) return;
   const int64_t blocks = g.shape.blocks(), panelBytes = g.shape.panelBytes();
-  const int64_t count = share.panel1 - share.panel0;
-  const ReadPattern pattern = calibration().reading;
+  const int64_t prefetch = calibration().reading.prefetch;
   AmxTileConfig config;
   for (int tile = 0; tile < 6; ++tile) config.rows[tile] = static_cast<unsigned char>(g.m);
   tileConfigure(config);
   tileA(g.a, g.lda, g.m, kAmxFewRows, g.shape.k, blocks, kAmxFewRows, tiles);
-  const int64_t groups = ceilDiv(count, pattern.streams);
-  for (int64_t group = 0; group < groups; ++group) {
-    // Streams are `groups` panels apart; the last may have fewer panels than the others.
-    const int64_t first = share.panel0 + group, streams = ceilDiv(count - group, groups);
-    auto panel = [&](int64_t stream) { return first + stream * groups; };
+  for (; group.count; group = groups.next(claims)) {
+    auto panel = [&](int64_t stream) { return group.first + stream * group.stride; };
     auto sumsOf = [&](int64_t stream) { return sums + stream * kAmxFewRows * kPanelColumns; };
     for (int64_t block = 0; block < blocks; block += kTurnBlocks)
-      for (int64_t s = 0; s < streams; ++s)
+      for (int64_t s = 0; s < group.count; ++s)
         tiles1x4(
             tiles + block * kTileBytes,
             static_cast<const char*>(g.weights) + panel(s) * panelBytes + block * kPanelBlockBytes,
-            std::min(kTurnBlocks, blocks - block), block == 0, sumsOf(s), pattern.prefetch);
-    for (int64_t s = 0; s < streams; ++s) {
+            std::min(kTurnBlocks, blocks - block), block == 0, sumsOf(s), prefetch);
+    for (int64_t s = 0; s < group.count; ++s) {
       const int64_t col0 = panel(s) * kPanelColumns;
       amxStoreKernels().store(sumsOf(s), kPanelColumns, g.m,
                               std::min(kPanelColumns, g.shape.n - col0), 0, col0, g.epilogue);
@@ -103,8 +102,9 @@ void amxGemm(const AmxGemm& g, ThreadPool& pool, Scratch scratch) {
   };
   auto sumsOf = [&](int worker) { return reinterpret_cast<float*>(tilesOf(worker) + tileBytes); };
   if (g.m <= kAmxFewRows) {
-    pool.parallelFor(0, panels, 1, [&](int64_t panel0, int64_t panel1, int worker) {
-      runFewRows(g, {0, g.m, panel0, panel1}, tilesOf(worker), sumsOf(worker));
+    const PanelGroups groups(panels, int(threads), calibration().reading.streams);
+    pool.runClaims(groups.count(), [&](ThreadPool::Claims& claims) {
+      runFewRows(g, groups, claims, tilesOf(claims.worker()), sumsOf(claims.worker()));
     });
     return;
   }

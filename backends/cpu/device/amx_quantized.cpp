@@ -167,28 +167,19 @@ constexpr ScaleFn kScale[] = {scaleParts<1, zeros>, scaleParts<2, zeros>, scaleP
 // Few rows of one worker.
 class FewRows {
  public:
-  FewRows(const AmxQuantizedGemm& g, const Share& share, char* tiles, char* piece, float* aSums,
-          float* sums, float* partSums)
-      : g_(g),
-        share_(share),
-        rows_(share.row1 - share.row0),
-        tiles_(tiles),
-        piece_(piece),
-        aSums_(aSums),
-        sums_(sums),
-        partSums_(partSums) {}
+  FewRows(const AmxQuantizedGemm& g, char* tiles, char* piece, float* aSums, float* sums,
+          float* partSums)
+      : g_(g), tiles_(tiles), piece_(piece), aSums_(aSums), sums_(sums), partSums_(partSums) {}
 
-  void run() {
+  void run(const PanelGroups& groups, ThreadPool::Claims& claims) {
+    PanelGroups::Group panels = groups.next(claims);
+    if (!panels.count) return;
     AmxTileConfig config;
-    for (int tile = 0; tile < 6; ++tile) config.rows[tile] = static_cast<unsigned char>(rows_);
+    for (int tile = 0; tile < 6; ++tile) config.rows[tile] = static_cast<unsigned char>(g_.m);
     tileConfigure(config);
-    const uint16_t* a = g_.a + share_.row0 * g_.shape.k;
-    tileA(a, g_.shape.k, rows_, kAmxFewRows, g_.shape.k, walk_.blocks, kAmxFewRows, tiles_);
-    if (g_.hasZero) sumRows(a);
-    const int64_t count = share_.panel1 - share_.panel0, groups = ceilDiv(count, reading_.streams);
-    // Streams are `groups` panels apart; the last may have fewer panels than the others.
-    for (int64_t i = 0; i < groups; ++i)
-      group(share_.panel0 + i, groups, ceilDiv(count - i, groups));
+    tileA(g_.a, g_.shape.k, g_.m, kAmxFewRows, g_.shape.k, walk_.blocks, kAmxFewRows, tiles_);
+    if (g_.hasZero) sumRows(g_.a);
+    for (; panels.count; panels = groups.next(claims)) group(panels);
     tileRelease();
   }
 
@@ -197,7 +188,7 @@ class FewRows {
   void sumRows(const uint16_t* a) {
     const int64_t depth = walk_.part * 32;
     for (int64_t part = 0; part < walk_.parts(); ++part)
-      for (int64_t r = 0; r < rows_; ++r) {
+      for (int64_t r = 0; r < g_.m; ++r) {
         float& sum = aSums_[part * kAmxFewRows + r];
         sum = sumOf(a + r * g_.shape.k + part * depth, std::min(depth, g_.shape.k - part * depth));
         anySpecial_ = anySpecial_ || !std::isfinite(sum);
@@ -209,11 +200,11 @@ class FewRows {
                       int64_t parts, float* aSums, float* sums) {
     const int64_t depth = walk_.part * 32;
     for (int64_t i = 0; i < parts; ++i)
-      for (int64_t r = 0; r < rows_; ++r) {
+      for (int64_t r = 0; r < g_.m; ++r) {
         float& aSum = aSums[i * kAmxFewRows + r];
         if (std::isfinite(aSum)) continue;
         aSum = 0;
-        const uint16_t* x = g_.a + (share_.row0 + r) * g_.shape.k;
+        const uint16_t* x = g_.a + r * g_.shape.k;
         (g_.shape.bits() == 4
              ? sumDifferences<true>
              : sumDifferences<false>)(p, numbers.zero[i], x, (part0 + i) * depth,
@@ -222,8 +213,8 @@ class FewRows {
       }
   }
 
-  // `count` panels from `first` on, `stride` apart.
-  void group(int64_t first, int64_t stride, int64_t count) {
+  void group(const PanelGroups::Group& streams) {
+    const auto [first, stride, count] = streams;
     alignas(64) float tails[kMaxReadStreams][2 * kPanelColumns];
     QuantizedPanel panels[kMaxReadStreams];
     for (int64_t s = 0; s < count; ++s) {
@@ -260,18 +251,15 @@ class FewRows {
       aSums = finite;
     }
     if (walk_.scaled)
-      scale[parts - 1](partSums_, rows_, numbers, aSums, block0 == 0, sums);
+      scale[parts - 1](partSums_, g_.m, numbers, aSums, block0 == 0, sums);
     else if (last)
-      scale[0](sums, rows_, numbers, aSums, true, sums);
+      scale[0](sums, g_.m, numbers, aSums, true, sums);
     if (last)
-      amxStoreKernels().store(sums, kPanelColumns, rows_,
-                              std::min(kPanelColumns, g_.shape.n - col0), share_.row0, col0,
-                              g_.epilogue);
+      amxStoreKernels().store(sums, kPanelColumns, g_.m, std::min(kPanelColumns, g_.shape.n - col0),
+                              0, col0, g_.epilogue);
   }
 
   const AmxQuantizedGemm& g_;
-  const Share share_;
-  const int64_t rows_;
   char *const tiles_, *const piece_;
   float *const aSums_, *const sums_, *const partSums_;
   bool anySpecial_ = false;  // a row of a part whose elements have no finite sum
@@ -305,16 +293,15 @@ size_t amxQuantizedScratchBytes(const QuantizedShape& shape, int threads) {
 }
 
 void amxQuantizedGemm(const AmxQuantizedGemm& g, ThreadPool& pool, Scratch scratch) {
-  const int64_t panels = g.shape.panels();
   auto placesOf = [&](int worker) {
     const size_t bytes = amxQuantizedScratchBytes(g.shape, 1);
     return Places(g.shape, static_cast<char*>(scratch.data) + size_t(worker) * bytes);
   };
   if (g.m <= kAmxFewRows) {
-    pool.parallelFor(0, panels, 1, [&](int64_t panel0, int64_t panel1, int worker) {
-      const Places at = placesOf(worker);
-      FewRows(g, {0, g.m, panel0, panel1}, at.tiles, at.pieces, at.aSums, at.sums, at.partSums)
-          .run();
+    const PanelGroups groups(g.shape.panels(), pool.threads(), calibration().reading.streams);
+    pool.runClaims(groups.count(), [&](ThreadPool::Claims& claims) {
+      const Places at = placesOf(claims.worker());
+      FewRows(g, at.tiles, at.pieces, at.aSums, at.sums, at.partSums).run(groups, claims);
     });
     return;
   }

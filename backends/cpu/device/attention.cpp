@@ -346,9 +346,10 @@ class Driver : AttentionPlaces {
   }
 
   void runDecode(ThreadPool& pool) {
-    pool.run(g_.units * g_.parts, [&](int64_t index, int workerIndex) {
+    pool.runClaims(g_.units * g_.parts, [&](ThreadPool::Claims& claims) {
       if (kernels_.tiles) amxBegin();
-      decodePart(index / g_.parts, index % g_.parts, workerIndex);
+      for (int64_t index; (index = claims.next()) >= 0;)
+        decodePart(index / g_.parts, index % g_.parts, claims.worker());
       if (kernels_.tiles) amxEnd();
     });
     if (g_.parts > 1)

@@ -38,6 +38,11 @@ struct AttentionGeometry {
     parts = 1;
     if (oneTile && units < threads && keyTiles > 0)
       parts = std::min<int64_t>(ceilDiv(threads, units), keyTiles);
+    // Long ones are cut further: a thread that is done takes parts of those that are slow.
+    constexpr int64_t kPartsPerThread = 4, kLongPart = 8;
+    if (oneTile && threads > 1 && units > 0)
+      parts = std::max(parts, std::min<int64_t>(ceilDiv(kPartsPerThread * threads, units),
+                                                keyTiles / kLongPart));
     packedTile = alignUp64(pack.keyBytes()) + alignUp64(pack.valueBytes());
     resultBytes = alignUp64(size_t(kTileRows * pack.valueColumns) * 4) +
                   alignUp64(sizeof(RowState) * kTileRows);

@@ -33,9 +33,10 @@ struct Panels {
   }
 };
 
-// One group of rows, and panels `stride` apart, a K block of each in turn.
-void runGroup(const Panels& p, const PanelRows& x, int64_t row0, int rows, int64_t first,
-              int64_t stride, int count) {
+// One group of rows, and several panels, a K block of each in turn.
+void runGroup(const Panels& p, const PanelRows& x, int64_t row0, int rows,
+              const PanelGroups::Group& panels) {
+  const auto [first, stride, count] = panels;
   alignas(64) float acc[kMaxReadStreams][kPanelRows * kPanelColumns];
   std::memset(acc, 0, sizeof(acc[0]) * size_t(count));
   const PackedShape& shape = p.shape;
@@ -73,6 +74,23 @@ void runGroups(const Panels& p, const PanelRows& x, int64_t row0, int64_t rows, 
     b += kPanelBlockBytes;
   }
   p.store(acc, row0, rows, panel);
+}
+
+// Panels of one group, which rows in several groups take one at a time.
+PanelGroups groupsOf(const PanelKernels& kernels, int64_t rows, int64_t panels, int threads) {
+  return {panels, threads, rows <= kernels.rows ? readPattern().streams : 1};
+}
+void runRows(const Panels& p, const PanelRows& x, int64_t row0, int64_t rows,
+             const PanelGroups::Group& panels) {
+  if (rows <= p.kernels.rows) {
+    runGroup(p, x, row0, int(rows), panels);
+    return;
+  }
+  for (int64_t r = 0; r < rows; r += kSharingRows) {
+    const PanelRows from{static_cast<const char*>(x.a) + r * x.stride * p.aBytes, x.stride,
+                         x.blockStride};
+    runGroups(p, from, row0 + r, std::min(kSharingRows, rows - r), panels.first);
+  }
 }
 
 // All rows of a block of K side by side: several groups of rows that share a block of weights read
@@ -136,20 +154,12 @@ void runPanels(const PackedShape& shape, const PanelKernels& kernels, const Pane
                int64_t row0, int64_t rows, const void* weights, int64_t panel0, int64_t panel1,
                const Epilogue& epilogue) {
   const Panels p{shape, kernels, static_cast<const char*>(weights), epilogue};
-  const int64_t count = panel1 - panel0;
-  if (rows <= kernels.rows) {
-    const int64_t rounds = ceilDiv(count, readPattern().streams);
-    for (int64_t round = 0; round < rounds; ++round)
-      // Streams are `rounds` panels apart; the last may have fewer panels than the others.
-      runGroup(p, x, row0, int(rows), panel0 + round, rounds, int(ceilDiv(count - round, rounds)));
-    return;
+  const PanelGroups groups = groupsOf(kernels, rows, panel1 - panel0, 1);
+  for (int64_t index = 0; index < groups.count(); ++index) {
+    PanelGroups::Group panels = groups[index];
+    panels.first += panel0;
+    runRows(p, x, row0, rows, panels);
   }
-  for (int64_t panel = panel0; panel < panel1; ++panel)
-    for (int64_t r = 0; r < rows; r += kSharingRows) {
-      const PanelRows from{static_cast<const char*>(x.a) + r * x.stride * p.aBytes, x.stride,
-                           x.blockStride};
-      runGroups(p, from, row0 + r, std::min(kSharingRows, rows - r), panel);
-    }
 }
 
 size_t panelGemmScratchBytes(const PackedShape& shape) { return panelRowsBytes(shape, kChunkRows); }
@@ -164,8 +174,11 @@ void panelGemm(const PackedShape& shape, KernelIsa isa, int64_t m, const void* a
     const PanelRows x = rows > kernels.rows
                             ? orderByBlocks(shape, kernels, from, lda, rows, scratch.data, pool)
                             : preparePanelRows(shape, kernels, from, lda, rows, scratch.data);
-    pool.parallelFor(0, shape.panels(), 1, [&](int64_t panel0, int64_t panel1, int) {
-      runPanels(shape, kernels, x, row0, rows, weights, panel0, panel1, epilogue);
+    const Panels p{shape, kernels, static_cast<const char*>(weights), epilogue};
+    const PanelGroups groups = groupsOf(kernels, rows, shape.panels(), pool.threads());
+    pool.runClaims(groups.count(), [&](ThreadPool::Claims& claims) {
+      for (auto group = groups.next(claims); group.count; group = groups.next(claims))
+        runRows(p, x, row0, rows, group);
     });
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A few rows: every worker reads its panels from memory once, as several streams, and from the
-// cache for each group of as many rows as a kernel takes.
+// A few rows: panels are read from memory once, as several streams, and from the cache for each
+// group of as many rows as a kernel takes.
 #include <optional>
 
 #include "backends/cpu/device/calibration.h"
@@ -12,11 +12,12 @@ namespace {
 // Of rows in 8 bits, whose sums of bytes stay exact for longer than those of 24 bits.
 constexpr int64_t kByteChunk = 128;
 
-// Several panels `stride` apart, a few chunks of each in turn.
+// Several panels, a few chunks of each in turn.
 void runGroup(const QuantizedOperands& layer, const QuantizedShape& w, const Chunks& chunks,
               const QuantizedPanelFn* table, const QuantizedRows& x, int64_t row0, int64_t rows,
-              int64_t first, int64_t stride, int count, const PanelKernels& kernels,
+              const PanelGroups::Group& group, const PanelKernels& kernels,
               const Epilogue& epilogue) {
+  const auto [first, stride, count] = group;
   alignas(64) float acc[kMaxReadStreams][kMostFewRows * kPanelColumns];
   alignas(64) float tails[kMaxReadStreams][2 * kPanelColumns];
   QuantizedPanel panels[kMaxReadStreams];
@@ -118,30 +119,42 @@ std::optional<QuantizedRows> prepareRows(const QuantizedLinearSpec& spec,
   return QuantizedRows{scratch, sizes.stride, spec.hasZero ? sums : nullptr, chunks.count};
 }
 
-// Panels [panel0, panel1) of one worker, which brings the rows into the kernels' form by itself: to
-// fetch what another worker has written takes longer.
-void runPanels(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args,
-               const QuantizedOperands& layer, const Epilogue& epilogue, KernelIsa isa,
-               int64_t row0, int64_t panel0, int64_t panel1, char* scratch) {
-  const QuantizedShape& w = spec.weights;
-  const int64_t rows = std::min(kMostFewRows, args.m - row0);
-  const QuantizedKernels* kernels = &quantizedKernels(isa);
-  if (args.m > kernels->fixedRows && !byteKernelsOf(spec, *kernels))
-    kernels = &floatQuantizedKernels(isa);
-  auto x = prepareRows(spec, layer, *kernels, args.a, row0, rows, scratch);
-  if (!x) {
-    // They come out as f32 products make them.
-    kernels = &floatQuantizedKernels(isa);
-    x = prepareRows(spec, layer, *kernels, args.a, row0, rows, scratch);
+// Panels of one worker, which brings the rows into the kernels' form by itself: to fetch what
+// another worker has written takes longer.
+class Worker {
+ public:
+  Worker(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args,
+         const QuantizedOperands& layer, KernelIsa isa, int64_t row0, char* scratch)
+      : layer_(layer),
+        w_(spec.weights),
+        row0_(row0),
+        rows_(std::min(kMostFewRows, args.m - row0)),
+        kernels_(&quantizedKernels(isa)) {
+    if (args.m > kernels_->fixedRows && !byteKernelsOf(spec, *kernels_))
+      kernels_ = &floatQuantizedKernels(isa);
+    auto x = prepareRows(spec, layer, *kernels_, args.a, row0, rows_, scratch);
+    if (!x) {
+      // They come out as f32 products make them.
+      kernels_ = &floatQuantizedKernels(isa);
+      x = prepareRows(spec, layer, *kernels_, args.a, row0, rows_, scratch);
+    }
+    x_ = *x;
+    chunks_.emplace(chunksOf(spec, *kernels_));
+    table_ = tableOf(spec, *kernels_);
   }
-  const Chunks chunks = chunksOf(spec, *kernels);
-  const QuantizedPanelFn* table = tableOf(spec, *kernels);
-  const int64_t count = panel1 - panel0, groups = ceilDiv(count, calibration().reading.streams);
-  // Streams are `groups` panels apart; the last may have fewer panels than the others.
-  for (int64_t group = 0; group < groups; ++group)
-    runGroup(layer, w, chunks, table, *x, row0, rows, panel0 + group, groups,
-             int(ceilDiv(count - group, groups)), panelKernels(isa), epilogue);
-}
+  void run(const PanelGroups::Group& group, const PanelKernels& kernels, const Epilogue& epilogue) {
+    runGroup(layer_, w_, *chunks_, table_, x_, row0_, rows_, group, kernels, epilogue);
+  }
+
+ private:
+  const QuantizedOperands& layer_;
+  const QuantizedShape& w_;
+  const int64_t row0_, rows_;
+  const QuantizedKernels* kernels_;
+  QuantizedRows x_;
+  std::optional<Chunks> chunks_;
+  const QuantizedPanelFn* table_ = nullptr;
+};
 
 }  // namespace
 
@@ -153,11 +166,16 @@ void multiplyFewRows(const QuantizedLinearSpec& spec, const QuantizedLinearArgs&
                      const Epilogue& epilogue, KernelIsa isa, ThreadPool& pool, Scratch scratch) {
   const QuantizedOperands layer(spec, args, isa);
   const size_t bytes = fewRowsScratchBytes(spec, 1, isa);
-  pool.parallelFor(0, spec.weights.panels(), 1, [&](int64_t panel0, int64_t panel1, int worker) {
-    char* memory = static_cast<char*>(scratch.data) + size_t(worker) * bytes;
-    for (int64_t row0 = 0; row0 < args.m; row0 += kMostFewRows)
-      runPanels(spec, args, layer, epilogue, isa, row0, panel0, panel1, memory);
-  });
+  const PanelGroups groups(spec.weights.panels(), pool.threads(), calibration().reading.streams);
+  for (int64_t row0 = 0; row0 < args.m; row0 += kMostFewRows)
+    pool.runClaims(groups.count(), [&](ThreadPool::Claims& claims) {
+      PanelGroups::Group group = groups.next(claims);
+      if (!group.count) return;
+      char* memory = static_cast<char*>(scratch.data) + size_t(claims.worker()) * bytes;
+      Worker worker(spec, args, layer, isa, row0, memory);
+      for (; group.count; group = groups.next(claims))
+        worker.run(group, panelKernels(isa), epilogue);
+    });
 }
 
 }  // namespace lathe::cpu

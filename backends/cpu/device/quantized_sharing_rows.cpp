@@ -88,9 +88,8 @@ void multiplySharingRows(const QuantizedLinearSpec& spec, const QuantizedLinearA
   const QuantizedKernels& quantized = quantizedKernels(isa);
   const SharedRows a = orderByChunks(spec, layer, Chunks(spec.weights, quantized.chunk), args.a,
                                      args.m, pool, static_cast<char*>(scratch.data));
-  pool.parallelFor(0, spec.weights.panels(), 1, [&](int64_t panel0, int64_t panel1, int) {
-    for (int64_t panel = panel0; panel < panel1; ++panel)
-      sharedPanel(layer, spec.weights, quantized, panelKernels(isa), a, panel, epilogue);
+  pool.runDynamic(spec.weights.panels(), [&](int64_t panel, int) {
+    sharedPanel(layer, spec.weights, quantized, panelKernels(isa), a, panel, epilogue);
   });
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // How a thread walks weights in memory: measured, since no feature bit tells it.
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include "backends/cpu/device/cpu_features.h"
+#include "backends/cpu/device/scratch.h"
 #include "lathe/runtime/thread_pool.h"
 
 namespace lathe::cpu {
@@ -22,6 +24,40 @@ struct ReadPattern {
 };
 /// Streams that kernels walk at most.
 inline constexpr int kMaxReadStreams = 8;
+
+/// Panels as threads read them: each thread has contiguous ones of its own, as groups of `streams`
+/// that are far apart and read at the same time. A thread that is done takes groups of others, so
+/// that a processor that is slow or has other work holds up none.
+class PanelGroups {
+ public:
+  struct Group {
+    int64_t first, stride;  ///< panels first, first + stride, ...
+    int count;              ///< up to `streams`; 0: none
+  };
+  PanelGroups(int64_t panels, int threads, int streams)
+      : panels_(panels),
+        threads_(threads),
+        perThread_(ceilDiv(ceilDiv(panels, threads), int64_t(streams))) {}
+
+  /// Those of thread t come t-th, so that the shares of a dynamic region are the threads'. The last
+  /// ones of a thread that has fewer panels than others are empty.
+  int64_t count() const { return perThread_ * threads_; }
+  /// The next group that a worker takes; an empty one when all are taken.
+  Group next(ThreadPool::Claims& claims) const {
+    Group group{};
+    for (int64_t index; group.count == 0 && (index = claims.next()) >= 0;) group = (*this)[index];
+    return group;
+  }
+  Group operator[](int64_t index) const {
+    const int64_t thread = index / perThread_, group = index % perThread_;
+    const int64_t begin = panels_ * thread / threads_, end = panels_ * (thread + 1) / threads_;
+    return {begin + group, perThread_,
+            int(ceilDiv(std::max<int64_t>(0, end - begin - group), perThread_))};
+  }
+
+ private:
+  int64_t panels_, threads_, perThread_;
+};
 
 /// The patterns that are compared; the default is the first.
 const std::vector<ReadPattern>& readPatterns();
