@@ -249,3 +249,12 @@ func.func @paged_update_positions(%a: tensor<6x8xf32>, %v: tensor<2x8xf32>, %t: 
   %0 = lathe.paged_update %a, %v table %t positions %p axis 1 : tensor<6x8xf32>, tensor<2x8xf32> table tensor<2x3xi64> positions tensor<3xi64>
   return
 }
+
+// -----
+
+// Sizes without a name cannot be proved equal.
+func.func @update_unknown_dim(%a: tensor<2x8x?xf32>, %v: tensor<2x1x?xf32>, %p: tensor<2xi64>) {
+  // expected-error@+1 {{'lathe.update' [C1] f32[2, 1, ?] does not fit into f32[2, 8, ?] along axis 1}}
+  %0 = lathe.update %a, %v, %p axis 1 : tensor<2x8x?xf32>, tensor<2x1x?xf32>, tensor<2xi64>
+  return
+}

@@ -142,3 +142,11 @@ func.func @linear_rank_of_q(%x: tensor<2x8xf32>, %q: tensor<1x6x8xi8>, %s: tenso
   %0 = lathe.quantized_linear %x, %q, %s block 8 : tensor<2x8xf32>, tensor<1x6x8xi8>, tensor<6x1xf32>
   return
 }
+
+// -----
+
+func.func @linear_of_a_scalar(%x: tensor<f32>, %q: tensor<6x8xi8>, %s: tensor<6x1xf32>) {
+  // expected-error@+1 {{'lathe.quantized_linear' [C1] x f32[] and q i8[6, 8]}}
+  %0 = lathe.quantized_linear %x, %q, %s block 8 : tensor<f32>, tensor<6x8xi8>, tensor<6x1xf32>
+  return
+}

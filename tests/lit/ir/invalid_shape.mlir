@@ -150,3 +150,28 @@ func.func @reverse_order(%a: tensor<2x4xf32>) {
   %0 = lathe.reverse %a axes [1, 0] : tensor<2x4xf32>
   return
 }
+
+// -----
+
+func.func @pad_one_negative(%a: tensor<4x4xf32>, %v: tensor<f32>) {
+  // expected-error@+1 {{'lathe.pad' [C2] needs a non-negative low and high for each of 2 axes}}
+  %0 = lathe.pad %a, %v low [0, 0] high [0, -1] : tensor<4x4xf32>, tensor<f32>
+  return
+}
+
+// -----
+
+func.func @pad_one_negative_low(%a: tensor<4x4xf32>, %v: tensor<f32>) {
+  // expected-error@+1 {{'lathe.pad' [C2] needs a non-negative low and high for each of 2 axes}}
+  %0 = lathe.pad %a, %v low [-1, 0] high [0, 0] : tensor<4x4xf32>, tensor<f32>
+  return
+}
+
+// -----
+
+// As many elements as there are, every other one.
+func.func @slice_of_all_with_gaps(%a: tensor<4xf32>) {
+  // expected-error@+1 {{'lathe.slice' [C3] start 0, size 4, stride 2 is not provably inside axis 0 of f32[4]}}
+  %0 = lathe.slice %a starts <0> sizes <4> strides [2] : tensor<4xf32>
+  return
+}
