@@ -257,3 +257,263 @@ func.func @biases_of_keys(%q: !bq, %k: !bq, %v: !bq) -> !bq {
   %y = lathe.matmul %p, %v : !bs, !bq
   return %y : !bq
 }
+
+// -----
+
+// The keys lie in blocks that a table chooses, the values do not.
+// CHECK: remark: paged_attention: {{.*}}wanted lathe.reshape, found an argument
+func.func @keys_of_blocks_alone(%q: tensor<2x4x1x16xf32>, %blocks: tensor<9x4x8x16xf32>, %v: tensor<2x4x24x16xf32>, %table: tensor<2x3xi64>, %p: tensor<2xi64>) -> tensor<2x4x1x16xf32> {
+  %g = lathe.gather %blocks, %table axis 0 : tensor<9x4x8x16xf32>, tensor<2x3xi64>
+  %t = lathe.transpose %g [0, 2, 1, 3, 4] : tensor<2x3x4x8x16xf32>
+  %k = lathe.reshape %t to <2, 4, 24, 16> : tensor<2x4x3x8x16xf32>
+  %y = lathe.attention %q, %k, %v positions %p scale 0.25 causal positions : tensor<2x4x1x16xf32>, tensor<2x4x24x16xf32>, tensor<2x4x24x16xf32> positions tensor<2xi64>
+  return %y : tensor<2x4x1x16xf32>
+}
+
+// -----
+
+// Blocks in another dtype, made wide once they lie together.
+// CHECK: remark: paged_attention: {{.*}}wanted lathe.gather, found lathe.cast
+func.func @wide_blocks(%q: tensor<2x4x1x16xf32>, %blocks: tensor<9x4x8x16xbf16>, %table: tensor<2x3xi64>, %p: tensor<2xi64>) -> tensor<2x4x1x16xf32> {
+  %g = lathe.gather %blocks, %table axis 0 : tensor<9x4x8x16xbf16>, tensor<2x3xi64>
+  %t = lathe.transpose %g [0, 2, 1, 3, 4] : tensor<2x3x4x8x16xbf16>
+  %r = lathe.reshape %t to <2, 4, 24, 16> : tensor<2x4x3x8x16xbf16>
+  %k = lathe.cast %r to f32 : tensor<2x4x24x16xbf16>
+  %y = lathe.attention %q, %k, %k positions %p scale 0.25 causal positions : tensor<2x4x1x16xf32>, tensor<2x4x24x16xf32>, tensor<2x4x24x16xf32> positions tensor<2xi64>
+  return %y : tensor<2x4x1x16xf32>
+}
+
+// -----
+
+// One row of a table for each sequence is no block of it, and keys without positions are no cache.
+// CHECK-NOT: remark
+func.func @rows_and_no_positions(%q: tensor<2x4x1x16xf32>, %rows: tensor<9x4x24x16xf32>, %i: tensor<2xi64>, %p: tensor<2xi64>, %blocks: tensor<9x4x8x16xf32>, %table: tensor<2x3xi64>) -> (tensor<2x4x1x16xf32>, tensor<2x4x1x16xf32>) {
+  %k = lathe.gather %rows, %i axis 0 : tensor<9x4x24x16xf32>, tensor<2xi64>
+  %y = lathe.attention %q, %k, %k positions %p scale 0.25 causal positions : tensor<2x4x1x16xf32>, tensor<2x4x24x16xf32>, tensor<2x4x24x16xf32> positions tensor<2xi64>
+  %g = lathe.gather %blocks, %table axis 0 : tensor<9x4x8x16xf32>, tensor<2x3xi64>
+  %t = lathe.transpose %g [0, 2, 1, 3, 4] : tensor<2x3x4x8x16xf32>
+  %r = lathe.reshape %t to <2, 4, 24, 16> : tensor<2x4x3x8x16xf32>
+  %z = lathe.attention %q, %r, %r scale 0.25 : tensor<2x4x1x16xf32>, tensor<2x4x24x16xf32>, tensor<2x4x24x16xf32>
+  return %y, %z : tensor<2x4x1x16xf32>, tensor<2x4x1x16xf32>
+}
+
+// -----
+
+// The other factor may come before or behind, and the multiple may be a quotient.
+// CHECK-COUNT-2: remark: glu: the sigmoid of a multiple of the value is no activation of lathe.glu: wanted lathe.sigmoid of the value itself at
+func.func @scaled_gates(%x: tensor<4x8xf32>, %u: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  %c = lathe.constant dense<1.5> : tensor<f32>
+  %a = lathe.mul %x, %c : tensor<4x8xf32>, tensor<f32>
+  %s = lathe.sigmoid %a : tensor<4x8xf32>
+  %m = lathe.mul %x, %s : tensor<4x8xf32>, tensor<4x8xf32>
+  %y = lathe.mul %m, %u : tensor<4x8xf32>, tensor<4x8xf32>
+  %b = lathe.div %u, %c : tensor<4x8xf32>, tensor<f32>
+  %t = lathe.sigmoid %b : tensor<4x8xf32>
+  %n = lathe.mul %t, %x : tensor<4x8xf32>, tensor<4x8xf32>
+  %z = lathe.mul %u, %n : tensor<4x8xf32>, tensor<4x8xf32>
+  return %y, %z : tensor<4x8xf32>, tensor<4x8xf32>
+}
+
+// -----
+
+// The sigmoid of a sum is no multiple, nor that of a product of two values, and that of another value gates nothing.
+// CHECK-NOT: a multiple of the value
+func.func @other_sigmoids(%x: tensor<4x8xf32>, %u: tensor<4x8xf32>, %w: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) {
+  %c = lathe.constant dense<1.5> : tensor<f32>
+  %a = lathe.add %x, %c : tensor<4x8xf32>, tensor<f32>
+  %s = lathe.sigmoid %a : tensor<4x8xf32>
+  %m = lathe.mul %x, %s : tensor<4x8xf32>, tensor<4x8xf32>
+  %y = lathe.mul %m, %u : tensor<4x8xf32>, tensor<4x8xf32>
+  %b = lathe.mul %w, %c : tensor<4x8xf32>, tensor<f32>
+  %t = lathe.sigmoid %b : tensor<4x8xf32>
+  %n = lathe.mul %t, %x : tensor<4x8xf32>, tensor<4x8xf32>
+  %z = lathe.mul %u, %n : tensor<4x8xf32>, tensor<4x8xf32>
+  %d = lathe.mul %x, %w : tensor<4x8xf32>, tensor<4x8xf32>
+  %r = lathe.sigmoid %d : tensor<4x8xf32>
+  %o = lathe.mul %x, %r : tensor<4x8xf32>, tensor<4x8xf32>
+  %v = lathe.mul %o, %u : tensor<4x8xf32>, tensor<4x8xf32>
+  return %y, %z, %v : tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>
+}
+
+// -----
+
+// A gate by mish, which has no pattern.
+// CHECK: remark: glu: {{.*}}wanted lathe.sigmoid, found lathe.tanh
+func.func @gate_of_mish(%x: tensor<4x8xf32>, %u: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %one = lathe.constant dense<1.0> : tensor<f32>
+  %e = lathe.exp %x : tensor<4x8xf32>
+  %p = lathe.add %e, %one : tensor<4x8xf32>, tensor<f32>
+  %l = lathe.log %p : tensor<4x8xf32>
+  %t = lathe.tanh %l : tensor<4x8xf32>
+  %m = lathe.mul %x, %t : tensor<4x8xf32>, tensor<4x8xf32>
+  %y = lathe.mul %m, %u : tensor<4x8xf32>, tensor<4x8xf32>
+  return %y : tensor<4x8xf32>
+}
+
+// -----
+
+// An activation alone gates nothing, nor do two activations of two values.
+// CHECK-NOT: remark
+func.func @no_gates(%x: tensor<4x8xf32>, %u: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  %one = lathe.constant dense<1.0> : tensor<f32>
+  %e = lathe.exp %x : tensor<4x8xf32>
+  %p = lathe.add %e, %one : tensor<4x8xf32>, tensor<f32>
+  %l = lathe.log %p : tensor<4x8xf32>
+  %t = lathe.tanh %l : tensor<4x8xf32>
+  %m = lathe.mul %x, %t : tensor<4x8xf32>, tensor<4x8xf32>
+  %s = lathe.sigmoid %x : tensor<4x8xf32>
+  %h = lathe.tanh %u : tensor<4x8xf32>
+  %y = lathe.mul %s, %h : tensor<4x8xf32>, tensor<4x8xf32>
+  return %m, %y : tensor<4x8xf32>, tensor<4x8xf32>
+}
+
+// -----
+
+// Matrix products as sums of products: of a factor that broadcasts in the product, or before it.
+// CHECK-COUNT-2: remark: linear: a sum of broadcast products computes a matrix product: wanted lathe.matmul at
+func.func @sums_of_products(%x: tensor<3x8xf32>, %w: tensor<5x8xf32>) -> (tensor<3x5xf32>, tensor<3x5xf32>) {
+  %a = lathe.reshape %x to <3, 1, 8> : tensor<3x8xf32>
+  %m = lathe.mul %a, %w : tensor<3x1x8xf32>, tensor<5x8xf32>
+  %y = lathe.reduce_sum %m axes [2] keep_dims false : tensor<3x5x8xf32>
+  %b = lathe.broadcast %a to <3, 5, 8> : tensor<3x1x8xf32>
+  %n = lathe.mul %w, %b : tensor<5x8xf32>, tensor<3x5x8xf32>
+  %z = lathe.reduce_sum %n axes [2] keep_dims false : tensor<3x5x8xf32>
+  return %y, %z : tensor<3x5xf32>, tensor<3x5xf32>
+}
+
+// -----
+
+// One factor in its own place, or the multiples of one value, are no matrix product.
+// CHECK-NOT: remark: linear
+func.func @sums_of_no_matrix(%x: tensor<4x8xf32>, %u: tensor<4x1xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %c = lathe.constant dense<2.0> : tensor<1x8xf32>
+  %m = lathe.mul %x, %u : tensor<4x8xf32>, tensor<4x1xf32>
+  %y = lathe.reduce_sum %m axes [1] keep_dims false : tensor<4x8xf32>
+  %n = lathe.mul %u, %c : tensor<4x1xf32>, tensor<1x8xf32>
+  %z = lathe.reduce_sum %n axes [1] keep_dims false : tensor<4x8xf32>
+  return %y, %z : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// CHECK: remark: embedding: a product with a one-hot matrix computes a look-up: wanted lathe.gather at
+func.func @one_hot_rows(%ids: tensor<5xi64>) -> tensor<5x8xf32> {
+  %w = lathe.weight "w" : tensor<16x8xf32>
+  %i = lathe.iota <16> axis 0 dtype i64
+  %r = lathe.reshape %ids to <5, 1> : tensor<5xi64>
+  %c = lathe.compare eq %r, %i : tensor<5x1xi64>, tensor<16xi64>
+  %h = lathe.cast %c to f32 : tensor<5x16xi1>
+  %y = lathe.matmul %h, %w : tensor<5x16xf32>, tensor<16x8xf32>
+  return %y : tensor<5x8xf32>
+}
+
+// -----
+
+// CHECK: remark: embedding: a product with a one-hot matrix
+func.func @one_hot_ramp_first(%ids: tensor<5xi64>) -> tensor<5x8xf32> {
+  %w = lathe.weight "w" : tensor<16x8xf32>
+  %i = lathe.iota <16> axis 0 dtype i64
+  %r = lathe.reshape %ids to <5, 1> : tensor<5xi64>
+  %c = lathe.compare eq %i, %r : tensor<16xi64>, tensor<5x1xi64>
+  %h = lathe.cast %c to f32 : tensor<5x16xi1>
+  %y = lathe.matmul %h, %w : tensor<5x16xf32>, tensor<16x8xf32>
+  return %y : tensor<5x8xf32>
+}
+
+// -----
+
+// What is looked up in no weight is no embedding, nor what a comparison of two values picks.
+// CHECK-NOT: remark: embedding
+func.func @one_hot_inputs(%ids: tensor<5xi64>, %w: tensor<16x8xf32>, %a: tensor<5x16xf32>) -> (tensor<5x8xf32>, tensor<5x8xf32>) {
+  %e = lathe.exp %a : tensor<5x16xf32>
+  %n = lathe.neg %a : tensor<5x16xf32>
+  %d = lathe.compare lt %e, %n : tensor<5x16xf32>, tensor<5x16xf32>
+  %m = lathe.cast %d to f32 : tensor<5x16xi1>
+  %v = lathe.weight "v" : tensor<16x8xf32>
+  %z = lathe.matmul %m, %v : tensor<5x16xf32>, tensor<16x8xf32>
+  %i = lathe.iota <16> axis 0 dtype i64
+  %r = lathe.reshape %ids to <5, 1> : tensor<5xi64>
+  %c = lathe.compare eq %r, %i : tensor<5x1xi64>, tensor<16xi64>
+  %h = lathe.cast %c to f32 : tensor<5x16xi1>
+  %y = lathe.matmul %h, %w : tensor<5x16xf32>, tensor<16x8xf32>
+  return %y, %z : tensor<5x8xf32>, tensor<5x8xf32>
+}
+
+// -----
+
+// The difference instead of the sum, of halves that are exchanged without a sign.
+// CHECK: remark: rope: wanted the rotation of two halves, or of even and odd elements at
+func.func @rope_of_a_difference(%x: tensor<5x8xf32>, %c: tensor<5x8xf32>, %s: tensor<5x8xf32>) -> tensor<5x8xf32> {
+  %a = lathe.slice %x starts <0, 0> sizes <5, 4> strides [1, 1] : tensor<5x8xf32>
+  %b = lathe.slice %x starts <0, 4> sizes <5, 4> strides [1, 1] : tensor<5x8xf32>
+  %t = lathe.concat %b, %a axis 1 : tensor<5x4xf32>, tensor<5x4xf32>
+  %p = lathe.mul %x, %c : tensor<5x8xf32>, tensor<5x8xf32>
+  %q = lathe.mul %t, %s : tensor<5x8xf32>, tensor<5x8xf32>
+  %y = lathe.sub %q, %p : tensor<5x8xf32>, tensor<5x8xf32>
+  return %y : tensor<5x8xf32>
+}
+
+// -----
+
+// Joined parts of two values, or beside another value, turn nothing.
+// CHECK-NOT: remark
+func.func @rope_of_two_values(%x: tensor<5x8xf32>, %z: tensor<5x8xf32>, %c: tensor<5x8xf32>, %s: tensor<5x8xf32>) -> (tensor<5x8xf32>, tensor<5x8xf32>) {
+  %a = lathe.slice %x starts <0, 0> sizes <5, 4> strides [1, 1] : tensor<5x8xf32>
+  %b = lathe.slice %z starts <0, 4> sizes <5, 4> strides [1, 1] : tensor<5x8xf32>
+  %t = lathe.concat %b, %a axis 1 : tensor<5x4xf32>, tensor<5x4xf32>
+  %p = lathe.mul %x, %c : tensor<5x8xf32>, tensor<5x8xf32>
+  %q = lathe.mul %t, %s : tensor<5x8xf32>, tensor<5x8xf32>
+  %y = lathe.sub %p, %q : tensor<5x8xf32>, tensor<5x8xf32>
+  %d = lathe.slice %x starts <0, 4> sizes <5, 4> strides [1, 1] : tensor<5x8xf32>
+  %u = lathe.concat %d, %a axis 1 : tensor<5x4xf32>, tensor<5x4xf32>
+  %o = lathe.mul %z, %c : tensor<5x8xf32>, tensor<5x8xf32>
+  %r = lathe.mul %u, %s : tensor<5x8xf32>, tensor<5x8xf32>
+  %w = lathe.sub %o, %r : tensor<5x8xf32>, tensor<5x8xf32>
+  return %y, %w : tensor<5x8xf32>, tensor<5x8xf32>
+}
+
+// -----
+
+// Parts that are rotated the other way round.
+// CHECK: remark: rope{{[-a-z]*}}: {{.*}}found lathe.add
+func.func @rope_of_parts(%x: tensor<5x8xf32>, %c: tensor<5x4xf32>, %s: tensor<5x4xf32>) -> tensor<5x8xf32> {
+  %a = lathe.slice %x starts <0, 0> sizes <5, 4> strides [1, 1] : tensor<5x8xf32>
+  %b = lathe.slice %x starts <0, 4> sizes <5, 4> strides [1, 1] : tensor<5x8xf32>
+  %ac = lathe.mul %a, %c : tensor<5x4xf32>, tensor<5x4xf32>
+  %bs = lathe.mul %b, %s : tensor<5x4xf32>, tensor<5x4xf32>
+  %as = lathe.mul %a, %s : tensor<5x4xf32>, tensor<5x4xf32>
+  %bc = lathe.mul %b, %c : tensor<5x4xf32>, tensor<5x4xf32>
+  %f = lathe.add %ac, %bs : tensor<5x4xf32>, tensor<5x4xf32>
+  %g = lathe.sub %bc, %as : tensor<5x4xf32>, tensor<5x4xf32>
+  %y = lathe.concat %f, %g axis 1 : tensor<5x4xf32>, tensor<5x4xf32>
+  return %y : tensor<5x8xf32>
+}
+
+// -----
+
+// Epsilon outside the root.
+// CHECK: remark: layer_norm{{[-a-z]*}}: {{.*}}wanted lathe.sqrt, found lathe.add
+func.func @layer_norm_of_a_deviation(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %eps = lathe.constant dense<1.0e-5> : tensor<f32>
+  %u = lathe.reduce_mean %x axes [1] keep_dims true : tensor<4x8xf32>
+  %d = lathe.sub %x, %u : tensor<4x8xf32>, tensor<4x1xf32>
+  %q = lathe.mul %d, %d : tensor<4x8xf32>, tensor<4x8xf32>
+  %s = lathe.reduce_mean %q axes [1] keep_dims true : tensor<4x8xf32>
+  %r = lathe.sqrt %s : tensor<4x1xf32>
+  %a = lathe.add %r, %eps : tensor<4x1xf32>, tensor<f32>
+  %y = lathe.div %d, %a : tensor<4x8xf32>, tensor<4x1xf32>
+  return %y : tensor<4x8xf32>
+}
+
+// -----
+
+// A softmax as a product with the inverse of the sum.
+// CHECK: remark: softmax{{[-a-z]*}}: {{.*}}wanted lathe.sub, found an argument
+func.func @softmax_by_the_inverse(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %one = lathe.constant dense<1.0> : tensor<f32>
+  %e = lathe.exp %x : tensor<4x8xf32>
+  %z = lathe.reduce_sum %e axes [1] keep_dims true : tensor<4x8xf32>
+  %i = lathe.div %one, %z : tensor<f32>, tensor<4x1xf32>
+  %y = lathe.mul %i, %e : tensor<4x1xf32>, tensor<4x8xf32>
+  return %y : tensor<4x8xf32>
+}
