@@ -409,3 +409,249 @@ func.func @recorded_with_ramps(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>, %m:
   %2 = lathe.attention %q, %k, %k mask %n scale 0.25 masked_row zero : tensor<2x3x4xf32>, tensor<2x5x4xf32>, tensor<2x5x4xf32> mask tensor<3x5xi1>
   return %0, %1, %2 : tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<2x3x4xf32>
 }
+
+// A ramp of four rows of three, read as three of four, counts neither.
+// CHECK-LABEL: @ramp_of_another_shape
+// CHECK: lathe.attention {{.*}} mask
+// CHECK-NOT: causal
+// CHECK: return
+func.func @ramp_of_another_shape(%q: tensor<2x3x4xf32>, %k: tensor<2x4x4xf32>) -> tensor<2x3x4xf32> {
+  %lowest = lathe.constant dense<0xFF800000> : tensor<f32>
+  %i = lathe.iota <4, 3> axis 0 dtype i64
+  %r = lathe.reshape %i to <3, 4> : tensor<4x3xi64>
+  %j = lathe.iota <4> axis 0 dtype i64
+  %c = lathe.compare le %j, %r : tensor<4xi64>, tensor<3x4xi64>
+  %t = lathe.transpose %k [0, 2, 1] : tensor<2x4x4xf32>
+  %s = lathe.matmul %q, %t : tensor<2x3x4xf32>, tensor<2x4x4xf32>
+  %l = lathe.select %c, %s, %lowest : tensor<3x4xi1>, tensor<2x3x4xf32>, tensor<f32>
+  %p = lathe.softmax %l axis 2 : tensor<2x3x4xf32>
+  %y = lathe.matmul %p, %k : tensor<2x3x4xf32>, tensor<2x4x4xf32>
+  return %y : tensor<2x3x4xf32>
+}
+
+// Up to half a step below the query its own key is hidden: a number that is not whole is no offset.
+// CHECK-LABEL: @half_a_step_below
+// CHECK: lathe.attention {{.*}} mask
+// CHECK-NOT: causal
+// CHECK: return
+func.func @half_a_step_below(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>) -> tensor<2x3x4xf32> {
+  %lowest = lathe.constant dense<0xFF800000> : tensor<f32>
+  %half = lathe.constant dense<-0.5> : tensor<f32>
+  %i = lathe.iota <3, 1> axis 0 dtype f32
+  %h = lathe.add %i, %half : tensor<3x1xf32>, tensor<f32>
+  %j = lathe.iota <5> axis 0 dtype f32
+  %c = lathe.compare le %j, %h : tensor<5xf32>, tensor<3x1xf32>
+  %t = lathe.transpose %k [0, 2, 1] : tensor<2x5x4xf32>
+  %s = lathe.matmul %q, %t : tensor<2x3x4xf32>, tensor<2x4x5xf32>
+  %l = lathe.select %c, %s, %lowest : tensor<3x5xi1>, tensor<2x3x5xf32>, tensor<f32>
+  %p = lathe.softmax %l axis 2 : tensor<2x3x5xf32>
+  %y = lathe.matmul %p, %k : tensor<2x3x5xf32>, tensor<2x5x4xf32>
+  return %y : tensor<2x3x4xf32>
+}
+
+// The positions of some sequences of many are not those that the keys' own are counted from.
+// CHECK-LABEL: @some_positions
+// CHECK: lathe.attention {{.*}} mask
+// CHECK-NOT: causal
+// CHECK: return
+func.func @some_positions(%q: tensor<2x4x1x8xf32>, %k: tensor<2x4x6x8xf32>, %first: tensor<4xi64>) -> tensor<2x4x1x8xf32> {
+  %lowest = lathe.constant dense<0xFF800000> : tensor<f32>
+  %f = lathe.slice %first starts <1> sizes <2> strides [1] : tensor<4xi64>
+  %b = lathe.reshape %f to <2, 1, 1, 1> : tensor<2xi64>
+  %j = lathe.iota <1, 6> axis 1 dtype i64
+  %c = lathe.compare le %j, %b : tensor<1x6xi64>, tensor<2x1x1x1xi64>
+  %t = lathe.transpose %k [0, 1, 3, 2] : tensor<2x4x6x8xf32>
+  %s = lathe.matmul %q, %t : tensor<2x4x1x8xf32>, tensor<2x4x8x6xf32>
+  %l = lathe.select %c, %s, %lowest : tensor<2x1x1x6xi1>, tensor<2x4x1x6xf32>, tensor<f32>
+  %p = lathe.softmax %l axis 3 : tensor<2x4x1x6xf32>
+  %y = lathe.matmul %p, %k : tensor<2x4x1x6xf32>, tensor<2x4x6x8xf32>
+  return %y : tensor<2x4x1x8xf32>
+}
+
+// The sum of two vectors is no position that one of them holds.
+// CHECK-LABEL: @sum_of_positions
+// CHECK: lathe.attention {{.*}} mask
+// CHECK-NOT: causal
+// CHECK: return
+func.func @sum_of_positions(%q: tensor<2x4x1x8xf32>, %k: tensor<2x4x6x8xf32>, %first: tensor<2xi64>, %second: tensor<2xi64>) -> tensor<2x4x1x8xf32> {
+  %lowest = lathe.constant dense<0xFF800000> : tensor<f32>
+  %a = lathe.reshape %first to <2, 1, 1, 1> : tensor<2xi64>
+  %d = lathe.reshape %second to <2, 1, 1, 1> : tensor<2xi64>
+  %b = lathe.add %a, %d : tensor<2x1x1x1xi64>, tensor<2x1x1x1xi64>
+  %j = lathe.iota <1, 6> axis 1 dtype i64
+  %c = lathe.compare le %j, %b : tensor<1x6xi64>, tensor<2x1x1x1xi64>
+  %t = lathe.transpose %k [0, 1, 3, 2] : tensor<2x4x6x8xf32>
+  %s = lathe.matmul %q, %t : tensor<2x4x1x8xf32>, tensor<2x4x8x6xf32>
+  %l = lathe.select %c, %s, %lowest : tensor<2x1x1x6xi1>, tensor<2x4x1x6xf32>, tensor<f32>
+  %p = lathe.softmax %l axis 3 : tensor<2x4x1x6xf32>
+  %y = lathe.matmul %p, %k : tensor<2x4x1x6xf32>, tensor<2x4x6x8xf32>
+  return %y : tensor<2x4x1x8xf32>
+}
+
+// A narrower type wraps positions that are too large for it.
+// CHECK-LABEL: @narrowed_positions
+// CHECK: lathe.attention {{.*}} mask
+// CHECK-NOT: causal
+// CHECK: return
+func.func @narrowed_positions(%q: tensor<2x4x1x8xf32>, %k: tensor<2x4x6x8xf32>, %first: tensor<2xi64>) -> tensor<2x4x1x8xf32> {
+  %lowest = lathe.constant dense<0xFF800000> : tensor<f32>
+  %f = lathe.cast %first to i32 : tensor<2xi64>
+  %b = lathe.reshape %f to <2, 1, 1, 1> : tensor<2xi32>
+  %j = lathe.iota <1, 6> axis 1 dtype i32
+  %c = lathe.compare le %j, %b : tensor<1x6xi32>, tensor<2x1x1x1xi32>
+  %t = lathe.transpose %k [0, 1, 3, 2] : tensor<2x4x6x8xf32>
+  %s = lathe.matmul %q, %t : tensor<2x4x1x8xf32>, tensor<2x4x8x6xf32>
+  %l = lathe.select %c, %s, %lowest : tensor<2x1x1x6xi1>, tensor<2x4x1x6xf32>, tensor<f32>
+  %p = lathe.softmax %l axis 3 : tensor<2x4x1x6xf32>
+  %y = lathe.matmul %p, %k : tensor<2x4x1x6xf32>, tensor<2x4x6x8xf32>
+  return %y : tensor<2x4x1x8xf32>
+}
+
+// Twice the places of keys and queries: the same mask, of which no bound is read.
+// CHECK-LABEL: @doubled_ramps
+// CHECK: lathe.attention {{.*}} mask
+// CHECK-NOT: causal
+// CHECK: return
+func.func @doubled_ramps(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>) -> tensor<2x3x4xf32> {
+  %lowest = lathe.constant dense<0xFF800000> : tensor<f32>
+  %i = lathe.iota <3, 1> axis 0 dtype i64
+  %ii = lathe.add %i, %i : tensor<3x1xi64>, tensor<3x1xi64>
+  %j = lathe.iota <5> axis 0 dtype i64
+  %jj = lathe.add %j, %j : tensor<5xi64>, tensor<5xi64>
+  %c = lathe.compare le %jj, %ii : tensor<5xi64>, tensor<3x1xi64>
+  %t = lathe.transpose %k [0, 2, 1] : tensor<2x5x4xf32>
+  %s = lathe.matmul %q, %t : tensor<2x3x4xf32>, tensor<2x4x5xf32>
+  %l = lathe.select %c, %s, %lowest : tensor<3x5xi1>, tensor<2x3x5xf32>, tensor<f32>
+  %p = lathe.softmax %l axis 2 : tensor<2x3x5xf32>
+  %y = lathe.matmul %p, %k : tensor<2x3x5xf32>, tensor<2x5x4xf32>
+  return %y : tensor<2x3x4xf32>
+}
+
+// Ramps of a table that is turned.
+// CHECK-LABEL: @turned_ramps
+// CHECK: lathe.attention %arg0, %arg1, %arg1 scale 1.000000e+00 causal top_left
+// CHECK-NEXT: return
+func.func @turned_ramps(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>) -> tensor<2x3x4xf32> {
+  %lowest = lathe.constant dense<0xFF800000> : tensor<f32>
+  %i = lathe.iota <1, 3> axis 1 dtype i64
+  %u = lathe.transpose %i [1, 0] : tensor<1x3xi64>
+  %j = lathe.iota <5, 3> axis 0 dtype i64
+  %v = lathe.transpose %j [1, 0] : tensor<5x3xi64>
+  %c = lathe.compare le %v, %u : tensor<3x5xi64>, tensor<3x1xi64>
+  %t = lathe.transpose %k [0, 2, 1] : tensor<2x5x4xf32>
+  %s = lathe.matmul %q, %t : tensor<2x3x4xf32>, tensor<2x4x5xf32>
+  %l = lathe.select %c, %s, %lowest : tensor<3x5xi1>, tensor<2x3x5xf32>, tensor<f32>
+  %p = lathe.softmax %l axis 2 : tensor<2x3x5xf32>
+  %y = lathe.matmul %p, %k : tensor<2x3x5xf32>, tensor<2x5x4xf32>
+  return %y : tensor<2x3x4xf32>
+}
+
+// Queries that are the last of all positions.
+// CHECK-LABEL: @part_of_a_ramp
+// CHECK: lathe.attention %arg0, %arg1, %arg1 scale 1.000000e+00 causal bottom_right
+// CHECK-NEXT: return
+func.func @part_of_a_ramp(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>) -> tensor<2x3x4xf32> {
+  %lowest = lathe.constant dense<0xFF800000> : tensor<f32>
+  %i = lathe.iota <5, 1> axis 0 dtype i64
+  %u = lathe.slice %i starts <2, 0> sizes <3, 1> strides [1, 1] : tensor<5x1xi64>
+  %j = lathe.iota <5> axis 0 dtype i64
+  %c = lathe.compare le %j, %u : tensor<5xi64>, tensor<3x1xi64>
+  %t = lathe.transpose %k [0, 2, 1] : tensor<2x5x4xf32>
+  %s = lathe.matmul %q, %t : tensor<2x3x4xf32>, tensor<2x4x5xf32>
+  %l = lathe.select %c, %s, %lowest : tensor<3x5xi1>, tensor<2x3x5xf32>, tensor<f32>
+  %p = lathe.softmax %l axis 2 : tensor<2x3x5xf32>
+  %y = lathe.matmul %p, %k : tensor<2x3x5xf32>, tensor<2x5x4xf32>
+  return %y : tensor<2x3x4xf32>
+}
+
+// Every other position is no ramp.
+// CHECK-LABEL: @ramp_with_gaps
+// CHECK: lathe.attention {{.*}} mask
+// CHECK-NOT: causal
+// CHECK: return
+func.func @ramp_with_gaps(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>) -> tensor<2x3x4xf32> {
+  %lowest = lathe.constant dense<0xFF800000> : tensor<f32>
+  %i = lathe.iota <6, 1> axis 0 dtype i64
+  %u = lathe.slice %i starts <0, 0> sizes <3, 1> strides [2, 1] : tensor<6x1xi64>
+  %j = lathe.iota <5> axis 0 dtype i64
+  %c = lathe.compare le %j, %u : tensor<5xi64>, tensor<3x1xi64>
+  %t = lathe.transpose %k [0, 2, 1] : tensor<2x5x4xf32>
+  %s = lathe.matmul %q, %t : tensor<2x3x4xf32>, tensor<2x4x5xf32>
+  %l = lathe.select %c, %s, %lowest : tensor<3x5xi1>, tensor<2x3x5xf32>, tensor<f32>
+  %p = lathe.softmax %l axis 2 : tensor<2x3x5xf32>
+  %y = lathe.matmul %p, %k : tensor<2x3x5xf32>, tensor<2x5x4xf32>
+  return %y : tensor<2x3x4xf32>
+}
+
+// Ramps are as long as their axes: a narrower type holds them.
+// CHECK-LABEL: @narrowed_ramps
+// CHECK: lathe.attention %arg0, %arg1, %arg1 scale 1.000000e+00 causal top_left
+// CHECK-NEXT: return
+func.func @narrowed_ramps(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>) -> tensor<2x3x4xf32> {
+  %lowest = lathe.constant dense<0xFF800000> : tensor<f32>
+  %i = lathe.iota <3, 1> axis 0 dtype i64
+  %u = lathe.cast %i to i32 : tensor<3x1xi64>
+  %j = lathe.iota <5> axis 0 dtype i64
+  %v = lathe.cast %j to i32 : tensor<5xi64>
+  %c = lathe.compare le %v, %u : tensor<5xi32>, tensor<3x1xi32>
+  %t = lathe.transpose %k [0, 2, 1] : tensor<2x5x4xf32>
+  %s = lathe.matmul %q, %t : tensor<2x3x4xf32>, tensor<2x4x5xf32>
+  %l = lathe.select %c, %s, %lowest : tensor<3x5xi1>, tensor<2x3x5xf32>, tensor<f32>
+  %p = lathe.softmax %l axis 2 : tensor<2x3x5xf32>
+  %y = lathe.matmul %p, %k : tensor<2x3x5xf32>, tensor<2x5x4xf32>
+  return %y : tensor<2x3x4xf32>
+}
+
+// Sizes that are computed as sums of as many ones.
+// CHECK-LABEL: @sizes_as_sums_of_ones
+// CHECK: lathe.attention %arg0, %arg1, %arg1 scale 1.000000e+00 causal bottom_right
+// CHECK-NEXT: return
+func.func @sizes_as_sums_of_ones(%q: tensor<2x?x4xf32, #lathe.dims<2, seq, 4>>, %k: tensor<2x?x4xf32, #lathe.dims<2, cache, 4>>) -> tensor<2x?x4xf32, #lathe.dims<2, seq, 4>> {
+  %lowest = lathe.constant dense<0xFF800000> : tensor<f32>
+  %zero = lathe.constant dense<0> : tensor<i64>
+  %one = lathe.constant dense<1> : tensor<i64>
+  %si = lathe.iota <seq> axis 0 dtype i64
+  %sz = lathe.mul %si, %zero : tensor<?xi64, #lathe.dims<seq>>, tensor<i64>
+  %so = lathe.add %sz, %one : tensor<?xi64, #lathe.dims<seq>>, tensor<i64>
+  %s = lathe.reduce_sum %so axes [0] keep_dims false : tensor<?xi64, #lathe.dims<seq>>
+  %ti = lathe.iota <cache> axis 0 dtype i64
+  %tz = lathe.mul %ti, %zero : tensor<?xi64, #lathe.dims<cache>>, tensor<i64>
+  %to = lathe.add %tz, %one : tensor<?xi64, #lathe.dims<cache>>, tensor<i64>
+  %t = lathe.reduce_sum %to axes [0] keep_dims false : tensor<?xi64, #lathe.dims<cache>>
+  %d = lathe.sub %t, %s : tensor<i64>, tensor<i64>
+  %i = lathe.iota <seq, 1> axis 0 dtype i64
+  %r = lathe.add %i, %d : tensor<?x1xi64, #lathe.dims<seq, 1>>, tensor<i64>
+  %j = lathe.iota <cache> axis 0 dtype i64
+  %c = lathe.compare le %j, %r : tensor<?xi64, #lathe.dims<cache>>, tensor<?x1xi64, #lathe.dims<seq, 1>>
+  %u = lathe.transpose %k [0, 2, 1] : tensor<2x?x4xf32, #lathe.dims<2, cache, 4>>
+  %p = lathe.matmul %q, %u : tensor<2x?x4xf32, #lathe.dims<2, seq, 4>>, tensor<2x4x?xf32, #lathe.dims<2, 4, cache>>
+  %l = lathe.select %c, %p, %lowest : tensor<?x?xi1, #lathe.dims<seq, cache>>, tensor<2x?x?xf32, #lathe.dims<2, seq, cache>>, tensor<f32>
+  %w = lathe.softmax %l axis 2 : tensor<2x?x?xf32, #lathe.dims<2, seq, cache>>
+  %y = lathe.matmul %w, %k : tensor<2x?x?xf32, #lathe.dims<2, seq, cache>>, tensor<2x?x4xf32, #lathe.dims<2, cache, 4>>
+  return %y : tensor<2x?x4xf32, #lathe.dims<2, seq, 4>>
+}
+
+// Sizes that are the last elements of ramps, which count from 0.
+// CHECK-LABEL: @sizes_as_last_elements
+// CHECK: lathe.attention %arg0, %arg1, %arg1 scale 1.000000e+00 causal bottom_right
+// CHECK-NEXT: return
+func.func @sizes_as_last_elements(%q: tensor<2x?x4xf32, #lathe.dims<2, seq, 4>>, %k: tensor<2x?x4xf32, #lathe.dims<2, cache, 4>>) -> tensor<2x?x4xf32, #lathe.dims<2, seq, 4>> {
+  %lowest = lathe.constant dense<0xFF800000> : tensor<f32>
+  %zero = lathe.constant dense<0> : tensor<i64>
+  %one = lathe.constant dense<1> : tensor<i64>
+  %si = lathe.iota <seq> axis 0 dtype i64
+  %s = lathe.reduce_max %si axes [0] keep_dims false : tensor<?xi64, #lathe.dims<seq>>
+  %ti = lathe.iota <cache> axis 0 dtype i64
+  %t = lathe.reduce_max %ti axes [0] keep_dims false : tensor<?xi64, #lathe.dims<cache>>
+  %d = lathe.sub %t, %s : tensor<i64>, tensor<i64>
+  %i = lathe.iota <seq, 1> axis 0 dtype i64
+  %r = lathe.add %i, %d : tensor<?x1xi64, #lathe.dims<seq, 1>>, tensor<i64>
+  %j = lathe.iota <cache> axis 0 dtype i64
+  %c = lathe.compare le %j, %r : tensor<?xi64, #lathe.dims<cache>>, tensor<?x1xi64, #lathe.dims<seq, 1>>
+  %u = lathe.transpose %k [0, 2, 1] : tensor<2x?x4xf32, #lathe.dims<2, cache, 4>>
+  %p = lathe.matmul %q, %u : tensor<2x?x4xf32, #lathe.dims<2, seq, 4>>, tensor<2x4x?xf32, #lathe.dims<2, 4, cache>>
+  %l = lathe.select %c, %p, %lowest : tensor<?x?xi1, #lathe.dims<seq, cache>>, tensor<2x?x?xf32, #lathe.dims<2, seq, cache>>, tensor<f32>
+  %w = lathe.softmax %l axis 2 : tensor<2x?x?xf32, #lathe.dims<2, seq, cache>>
+  %y = lathe.matmul %w, %k : tensor<2x?x?xf32, #lathe.dims<2, seq, cache>>, tensor<2x?x4xf32, #lathe.dims<2, cache, 4>>
+  return %y : tensor<2x?x4xf32, #lathe.dims<2, seq, 4>>
+}
