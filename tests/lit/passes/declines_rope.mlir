@@ -295,3 +295,20 @@ func.func @part_of_the_part(%x: tensor<5x8xf32>, %t: tensor<5x1xf32>) -> tensor<
   %y = lathe.concat %r, %b axis 1 : tensor<5x4xf32>, tensor<5x4xf32>
   return %y : tensor<5x8xf32>
 }
+
+// -----
+
+// One half of one value and the other of another.
+// CHECK: remark: rope-half: {{.*}}lathe.slice: the parts are not the two halves of the last axis
+func.func @halves_of_two_values(%x: tensor<5x8xf32>, %z: tensor<5x8xf32>, %c: tensor<5x4xf32>, %s: tensor<5x4xf32>) -> tensor<5x8xf32> {
+  %a = lathe.slice %x starts <0, 0> sizes <5, 4> strides [1, 1] : tensor<5x8xf32>
+  %b = lathe.slice %z starts <0, 4> sizes <5, 4> strides [1, 1] : tensor<5x8xf32>
+  %ac = lathe.mul %a, %c : tensor<5x4xf32>, tensor<5x4xf32>
+  %bs = lathe.mul %b, %s : tensor<5x4xf32>, tensor<5x4xf32>
+  %as = lathe.mul %a, %s : tensor<5x4xf32>, tensor<5x4xf32>
+  %bc = lathe.mul %b, %c : tensor<5x4xf32>, tensor<5x4xf32>
+  %f = lathe.sub %ac, %bs : tensor<5x4xf32>, tensor<5x4xf32>
+  %g = lathe.add %as, %bc : tensor<5x4xf32>, tensor<5x4xf32>
+  %y = lathe.concat %f, %g axis 1 : tensor<5x4xf32>, tensor<5x4xf32>
+  return %y : tensor<5x8xf32>
+}
