@@ -113,3 +113,31 @@ func.func @joined_behind_the_inner_axis(%x: tensor<5x8xf32>, %i: tensor<5x2xi64>
   %y = lathe.reshape %p to <5, 2, 6> : tensor<5x1x12xf32>
   return %y : tensor<5x2x6xf32>
 }
+
+// All three axes exchanged: the weights of a row are those of none.
+// CHECK-LABEL: @turned_round
+// CHECK-NOT: lathe.grouped_linear
+// CHECK: return
+func.func @turned_round(%x: tensor<4x4xf32>, %i: tensor<4xi64>) -> tensor<4x4xf32> {
+  %w = lathe.weight "w" : tensor<3x4x4xf32>
+  %c = lathe.gather %w, %i axis 0 : tensor<3x4x4xf32>, tensor<4xi64>
+  %t = lathe.transpose %c [2, 0, 1] : tensor<4x4x4xf32>
+  %xr = lathe.reshape %x to <4, 1, 4> : tensor<4x4xf32>
+  %p = lathe.matmul %xr, %t : tensor<4x1x4xf32>, tensor<4x4x4xf32>
+  %y = lathe.reshape %p to <4, 4> : tensor<4x1x4xf32>
+  return %y : tensor<4x4xf32>
+}
+
+// Between casts, of which the indices have none.
+// CHECK-LABEL: @experts_between_casts
+// CHECK: %[[W:.*]] = lathe.weight "w"
+// CHECK-NEXT: lathe.grouped_linear %arg0, %[[W]] by %arg1 : tensor<5x8xbf16>, tensor<3x6x8xbf16>, tensor<5xi64>
+// CHECK-NEXT: return
+func.func @experts_between_casts(%h: tensor<5x8xbf16>, %i: tensor<5xi64>) -> tensor<5x6xbf16> {
+  %v = lathe.weight "w" : tensor<3x6x8xbf16>
+  %w = lathe.cast %v to f32 : tensor<3x6x8xbf16>
+  %x = lathe.cast %h to f32 : tensor<5x8xbf16>
+  %p = lathe.grouped_linear %x, %w by %i : tensor<5x8xf32>, tensor<3x6x8xf32>, tensor<5xi64>
+  %y = lathe.cast %p to bf16 : tensor<5x6xf32>
+  return %y : tensor<5x6xbf16>
+}

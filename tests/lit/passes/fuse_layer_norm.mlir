@@ -36,3 +36,23 @@ func.func @moments(%x: tensor<2x8xf32>) -> tensor<2x8xf32> {
   %n = lathe.mul %c, %r : tensor<2x8xf32>, tensor<2x1xf32>
   return %n : tensor<2x8xf32>
 }
+
+// As a batch norm does, whose mean and variance are those of the columns.
+// CHECK-LABEL: @mean_of_columns_behind_the_factor
+// CHECK-NOT: lathe.layer_norm
+// CHECK: return
+func.func @mean_of_columns_behind_the_factor(%x: tensor<8x8xf32>, %g: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<8x8xf32> {
+  %eps = lathe.constant dense<1.0e-5> : tensor<f32>
+  %m = lathe.reduce_mean %x axes [0] keep_dims true : tensor<8x8xf32>
+  %c = lathe.sub %x, %m : tensor<8x8xf32>, tensor<1x8xf32>
+  %q = lathe.mul %c, %c : tensor<8x8xf32>, tensor<8x8xf32>
+  %v = lathe.reduce_mean %q axes [0] keep_dims true : tensor<8x8xf32>
+  %a = lathe.add %v, %eps : tensor<1x8xf32>, tensor<f32>
+  %r = lathe.rsqrt %a : tensor<1x8xf32>
+  %f = lathe.mul %r, %g : tensor<1x8xf32>, tensor<8xf32>
+  %p = lathe.mul %x, %f : tensor<8x8xf32>, tensor<1x8xf32>
+  %n = lathe.mul %m, %f : tensor<1x8xf32>, tensor<1x8xf32>
+  %s = lathe.sub %b, %n : tensor<8xf32>, tensor<1x8xf32>
+  %y = lathe.add %p, %s : tensor<8x8xf32>, tensor<1x8xf32>
+  return %y : tensor<8x8xf32>
+}

@@ -134,3 +134,58 @@ func.func @where_another(%x: tensor<8x8xf32>, %z: tensor<8x8xf32>) -> (tensor<8x
   %y2 = lathe.select %a2, %p2, %zero : tensor<8x1xi1>, tensor<8x8xf32>, tensor<f32>
   return %y0, %y1, %y2 : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>
 }
+
+// A row of which nothing is left has ones in front of the quotient.
+// CHECK-LABEL: @empty_rows_of_ones
+// CHECK-NEXT: lathe.softmax %arg0 axis 1 masked_row uniform : tensor<4x8xf32>
+// CHECK-NEXT: return
+func.func @empty_rows_of_ones(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %low = lathe.constant dense<0xFF800000> : tensor<f32>
+  %zero = lathe.constant dense<0.0> : tensor<f32>
+  %one = lathe.constant dense<1.0> : tensor<f32>
+  %t = lathe.reduce_max %x axes [1] keep_dims true : tensor<4x8xf32>
+  %c = lathe.compare eq %t, %low : tensor<4x1xf32>, tensor<f32>
+  %m = lathe.select %c, %zero, %t : tensor<4x1xi1>, tensor<f32>, tensor<4x1xf32>
+  %s = lathe.sub %x, %m : tensor<4x8xf32>, tensor<4x1xf32>
+  %e = lathe.exp %s : tensor<4x8xf32>
+  %f = lathe.select %c, %one, %e : tensor<4x1xi1>, tensor<f32>, tensor<4x8xf32>
+  %z = lathe.reduce_sum %f axes [1] keep_dims true : tensor<4x8xf32>
+  %y = lathe.div %f, %z : tensor<4x8xf32>, tensor<4x1xf32>
+  return %y : tensor<4x8xf32>
+}
+
+// In f32 between casts from and to f16, under a mask that has no dtype to narrow.
+// CHECK-LABEL: @masked_between_casts
+// CHECK-NEXT: lathe.softmax %arg0 mask %arg1 axis 1 : tensor<4x8xf16> mask tensor<4x8xi1>
+// CHECK-NEXT: return
+func.func @masked_between_casts(%h: tensor<4x8xf16>, %m: tensor<4x8xi1>) -> tensor<4x8xf16> {
+  %x = lathe.cast %h to f32 : tensor<4x8xf16>
+  %p = lathe.softmax %x mask %m axis 1 : tensor<4x8xf32> mask tensor<4x8xi1>
+  %y = lathe.cast %p to f16 : tensor<4x8xf32>
+  return %y : tensor<4x8xf16>
+}
+
+// A softmax of f64 is not one of f32, and a rounded input is no fused op.
+// CHECK-LABEL: @wider_between_casts
+// CHECK: lathe.softmax %{{.*}} axis 1 : tensor<4x8xf64>
+// CHECK: lathe.cast %arg1 to bf16
+func.func @wider_between_casts(%h: tensor<4x8xbf16>, %o: tensor<4x8xf32>) -> (tensor<4x8xbf16>, tensor<4x8xbf16>) {
+  %x = lathe.cast %h to f64 : tensor<4x8xbf16>
+  %p = lathe.softmax %x axis 1 : tensor<4x8xf64>
+  %y = lathe.cast %p to bf16 : tensor<4x8xf64>
+  %z = lathe.cast %o to bf16 : tensor<4x8xf32>
+  return %y, %z : tensor<4x8xbf16>, tensor<4x8xbf16>
+}
+
+// The layout between the cast and the op moves to the narrow value.
+// CHECK-LABEL: @laid_out_between_casts
+// CHECK-NEXT: %[[R:.*]] = lathe.reshape %arg0 to <2, 2, 8> : tensor<4x8xbf16>
+// CHECK-NEXT: lathe.softmax %[[R]] axis 2 : tensor<2x2x8xbf16>
+// CHECK-NEXT: return
+func.func @laid_out_between_casts(%h: tensor<4x8xbf16>) -> tensor<2x2x8xbf16> {
+  %x = lathe.cast %h to f32 : tensor<4x8xbf16>
+  %r = lathe.reshape %x to <2, 2, 8> : tensor<4x8xf32>
+  %p = lathe.softmax %r axis 2 : tensor<2x2x8xf32>
+  %y = lathe.cast %p to bf16 : tensor<2x2x8xf32>
+  return %y : tensor<2x2x8xbf16>
+}
