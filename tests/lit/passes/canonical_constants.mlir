@@ -341,3 +341,13 @@ func.func @bounds(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4x
   %d = lathe.max %x, %high : tensor<4xf32>, tensor<f32>
   return %a, %b, %c, %d : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
 }
+
+// The factor stretches the value: its negative alone would not.
+// CHECK-LABEL: @negative_of_stretched
+// CHECK: return %{{.*}} : tensor<2x4xf32>
+func.func @negative_of_stretched(%x: tensor<4xf32>) -> tensor<2x4xf32> {
+  %c = lathe.constant dense<3.0> : tensor<2x4xf32>
+  %p = lathe.mul %x, %c : tensor<4xf32>, tensor<2x4xf32>
+  %y = lathe.neg %p : tensor<2x4xf32>
+  return %y : tensor<2x4xf32>
+}

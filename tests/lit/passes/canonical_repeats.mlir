@@ -132,3 +132,18 @@ func.func @wrapped_indices(%x: tensor<2x3xf32>) -> tensor<300x3xf32> {
   %y = lathe.gather %x, %i axis 0 : tensor<2x3xf32>, tensor<300xi64>
   return %y : tensor<300x3xf32>
 }
+
+// Keys that are repeated as they are stored, and turned for their product at once: the repeat comes
+// behind the heads' move, and the product's own turn last.
+// CHECK-LABEL: @turned_repeat
+// CHECK: lathe.transpose %arg1 [0, 2, 1, 3] : tensor<2x5x2x8xf32>
+// CHECK: %[[K:.*]] = lathe.transpose %{{.*}} [0, 1, 3, 2] : tensor<2x4x5x8xf32>
+// CHECK-NEXT: lathe.matmul %arg0, %[[K]]
+func.func @turned_repeat(%q: tensor<2x4x3x8xf32>, %k: tensor<2x5x2x8xf32>) -> tensor<2x4x3x5xf32> {
+  %o = lathe.reshape %k to <2, 5, 2, 1, 8> : tensor<2x5x2x8xf32>
+  %b = lathe.broadcast %o to <2, 5, 2, 2, 8> : tensor<2x5x2x1x8xf32>
+  %r = lathe.reshape %b to <2, 5, 4, 8> : tensor<2x5x2x2x8xf32>
+  %t = lathe.transpose %r [0, 2, 3, 1] : tensor<2x5x4x8xf32>
+  %s = lathe.matmul %q, %t : tensor<2x4x3x8xf32>, tensor<2x4x8x5xf32>
+  return %s : tensor<2x4x3x5xf32>
+}

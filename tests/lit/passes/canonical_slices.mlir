@@ -95,3 +95,18 @@ func.func @strided_parts(%x: tensor<4x4xf32>) -> (tensor<4x2xf32>, tensor<4x2xf3
   %1 = lathe.concat %a, %c axis 0 : tensor<2x2xf32>, tensor<2x2xf32>
   return %0, %1 : tensor<4x2xf32>, tensor<4x2xf32>
 }
+
+// Two elements of an axis are no index of it: they stay behind the layout.
+// CHECK-LABEL: @two_of_a_layout
+// CHECK: %[[T:.*]] = lathe.transpose %arg0 [1, 0, 2]
+// CHECK: lathe.slice %[[T]] starts <1, 0, 0> sizes <2, 4, 8>
+// CHECK: %[[R:.*]] = lathe.reshape %arg1 to <6, 4>
+// CHECK: lathe.slice %[[R]] starts <1, 0> sizes <2, 4>
+// CHECK: return
+func.func @two_of_a_layout(%x: tensor<4x6x8xf32>, %z: tensor<24xf32>) -> (tensor<2x4x8xf32>, tensor<2x4xf32>) {
+  %t = lathe.transpose %x [1, 0, 2] : tensor<4x6x8xf32>
+  %y = lathe.slice %t starts <1, 0, 0> sizes <2, 4, 8> strides [1, 1, 1] : tensor<6x4x8xf32>
+  %r = lathe.reshape %z to <6, 4> : tensor<24xf32>
+  %s = lathe.slice %r starts <1, 0> sizes <2, 4> strides [1, 1] : tensor<6x4xf32>
+  return %y, %s : tensor<2x4x8xf32>, tensor<2x4xf32>
+}

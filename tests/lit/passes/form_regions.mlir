@@ -209,3 +209,33 @@ func.func @rows_behind_a_transpose(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
   %y = lathe.neg %t : tensor<8x8xf32>
   return %y : tensor<8x8xf32>
 }
+
+// However many elementwise ops lie between, a row that is read in its own place joins.
+// CHECK-LABEL: func.func @rows_behind_steps
+// CHECK: lathe.region(%arg0)
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: lathe.softmax
+// CHECK-NEXT: lathe.exp
+// CHECK-NEXT: lathe.neg
+// CHECK-NEXT: lathe.sin
+// CHECK-NEXT: lathe.yield
+// CHECK-NOT: lathe.region
+// CHECK: return
+func.func @rows_behind_steps(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %p = lathe.softmax %x axis 1 : tensor<4x8xf32>
+  %e = lathe.exp %p : tensor<4x8xf32>
+  %n = lathe.neg %e : tensor<4x8xf32>
+  %y = lathe.sin %n : tensor<4x8xf32>
+  return %y : tensor<4x8xf32>
+}
+
+// A ramp is made where it is read, however long it is.
+// CHECK-LABEL: func.func @long_ramp
+// CHECK: lathe.region(%arg0) :
+// CHECK: lathe.iota
+// CHECK: lathe.add
+func.func @long_ramp(%x: tensor<2048xf32>) -> tensor<2048xf32> {
+  %i = lathe.iota <2048> axis 0 dtype f32
+  %y = lathe.add %x, %i : tensor<2048xf32>, tensor<2048xf32>
+  return %y : tensor<2048xf32>
+}
