@@ -47,6 +47,12 @@ TEST(AxisGroups, AxesOfSizeOneBelongToNone) {
   EXPECT_EQ(groups({1, 1}, {1}), "");
 }
 
+// Nothing is left of the one where the other has axes still.
+TEST(AxisGroups, AxesBehindOneOfSizeZeroBelongToNone) {
+  EXPECT_EQ(groups({0}, {0, 4}), "0:1=0:1");
+  EXPECT_EQ(groups({0, 4}, {0}), "0:1=0:1");
+}
+
 // Neither product divides the other: nothing behind is told, although it would fit again.
 TEST(AxisGroups, EndWhereProductsAreNotProvablyEqual) {
   EXPECT_EQ(groups({5, 2, 3, 7}, {5, 3, 2, 7}), "0:1=0:1");

@@ -13,14 +13,15 @@ namespace {
 
 using Change = std::function<void(Array&)>;
 
-// Whether results are taken for right in which `change` changed the first. `record` makes them of
-// x[1, 6] = {3, 1, 3 + 1e-7, 2, 3 - 1e-7, 0.5}, of which a tenth is no float.
+// Whether results are taken for right in which `change` changed the first, or that number `which`.
+// `record` makes them of x[1, 6] = {3, 1, 3 + 1e-7, 2, 3 - 1e-7, 0.5}, of which a tenth is no
+// float.
 bool accepts(const std::function<void(Graph&, const Tensor&)>& record, const Change& change,
-             const TrialOptions& more = {}) {
+             size_t which = 0) {
   Graph graph;
   graph.entry("forward");
   record(graph, graph.input("x", DType::F64, {1, 6}));
-  TrialOptions options = more;
+  TrialOptions options;
   Array x(DType::F64, {1, 6});
   int64_t i = 0;
   for (double v : {3.0, 1.0, 3.0 + 1e-7, 2.0, 3.0 - 1e-7, 0.5}) x.set(i++, v);
@@ -29,7 +30,7 @@ bool accepts(const std::function<void(Graph&, const Tensor&)>& record, const Cha
   const Trial trial(module, options);
   TrialResults results = trial.run(module, Precision::Float64);
   for (TrialResult& r : results) r.value = r.value.clone();
-  change(results.at(0).value);
+  change(results.at(which).value);
   const Deviation backend = trial.compareBackend(results);
   EXPECT_EQ(backend.within, backend.beyond == 0);
   return backend.within;
@@ -117,6 +118,29 @@ TEST(Choices, CompareEitherWay) {
   EXPECT_TRUE(accepts(smaller, [](Array& a) { a.set(2, a.at(2) - 10); }));
   EXPECT_TRUE(accepts(smaller, [](Array& a) { a.set(4, a.at(4) + 10); }));
   EXPECT_FALSE(accepts(smaller, [](Array& a) { a.set(3, a.at(3) + 10); }));
+  // One side is exact: that of the other is enough.
+  auto exact = [](Graph& g, const Tensor& x) {
+    Tensor y = tenth(x) * 10.0 - 3.0;
+    g.output("y", select(compare(y, scalarLike(y, 0), Compare::ge), y, y + 10.0));
+  };
+  for (double by : {10, -10}) {
+    const bool hidden = by > 0;
+    EXPECT_TRUE(accepts(exact, [=](Array& a) {
+      for (int64_t i : {0, 2, 4})
+        if ((a.at(i) < 5) == hidden) a.set(i, a.at(i) + by);
+    }));
+  }
+  EXPECT_FALSE(accepts(exact, [](Array& a) { a.set(3, a.at(3) + 10); }));
+}
+
+// A number is itself, however it was rounded: beside itself it is compared for NaN.
+TEST(Choices, AreNoneOfANumberBesideItself) {
+  auto same = [](Graph& g, const Tensor& x) {
+    Tensor y = tenth(x);
+    g.output("y", select(compare(y, y, Compare::eq), y, y + 10.0));
+  };
+  EXPECT_TRUE(accepts(same, [](Array&) {}));
+  EXPECT_FALSE(accepts(same, [](Array& a) { a.set(0, a.at(0) + 10); }));
 }
 
 // Of a number beside a step both sides are right, and nothing else.
@@ -131,6 +155,35 @@ TEST(Choices, StepEitherWay) {
   check(2, [](const Tensor& x) { return floor(x + 0.5); });
   check(3, [](const Tensor& x) { return ceil(x + 0.5); });
   check(2, [](const Tensor& x) { return cast(x + 0.5, DType::I32); });
+}
+
+// A number that rounding may carry over zero has either sign, another has its own.
+TEST(Choices, HaveEitherSignBesideZero) {
+  auto side = [](Graph& g, const Tensor& x) { g.output("y", sign(tenth(x) * 10.0 - 3.0)); };
+  for (double right : {-1, 1}) EXPECT_TRUE(accepts(side, put({right}))) << right;
+  EXPECT_FALSE(accepts(side, put({2})));
+  EXPECT_FALSE(accepts(side, put({1, 1})));
+  auto isNone = [](Graph& g, const Tensor& x) {
+    g.output("y", cast(tenth(x) * 10.0 - 3.0, DType::Bool));
+  };
+  for (double right : {0, 1}) EXPECT_TRUE(accepts(isNone, put({right}))) << right;
+  EXPECT_FALSE(accepts(isNone, put({1, 0})));
+}
+
+// More rows than are tried one by one, of a result that is not the first.
+TEST(Choices, AreReadOffTheResultThatShowsThem) {
+  auto rows = [](Graph& g, const Tensor& x) {
+    g.output("twice", x * 2.0);
+    g.output("y", argmax(tenth(broadcast(x, {200, 6})), -1));
+  };
+  auto all = [](double value) {
+    return [=](Array& a) {
+      for (int64_t i = 0; i < a.size(); ++i) a.set(i, value);
+    };
+  };
+  EXPECT_TRUE(accepts(rows, all(0), 1));
+  EXPECT_TRUE(accepts(rows, all(4), 1));
+  EXPECT_FALSE(accepts(rows, all(3), 1));
 }
 
 TEST(Choices, AreNoneInStrictModeOnTheInterpreter) {

@@ -230,6 +230,9 @@ TEST(Diff, ReportsAnEntryPointThatOnlyOneHas) {
   GraphDiff d = diff(a, b);
   EXPECT_FALSE(d.equal);
   EXPECT_THAT(d.notes, ElementsAre("entry point 'decode' is in B only"));
+  d = diff(b, a);
+  EXPECT_FALSE(d.equal);
+  EXPECT_THAT(d.notes, ElementsAre("entry point 'decode' is in A only"));
 }
 
 // Whichever entry point differs, and however many behind it are equal.
