@@ -258,3 +258,43 @@ func.func @update_unknown_dim(%a: tensor<2x8x?xf32>, %v: tensor<2x1x?xf32>, %p: 
   %0 = lathe.update %a, %v, %p axis 1 : tensor<2x8x?xf32>, tensor<2x1x?xf32>, tensor<2xi64>
   return
 }
+
+// -----
+
+func.func @convolution_unknown_channels(%a: tensor<1x?x8x8xf32>, %w: tensor<2x?x3x3xf32>) {
+  // expected-error@+1 {{'lathe.convolution' [C2] channels differ or sizes are unknown}}
+  %0 = lathe.convolution %a, %w strides [1, 1] padding [0, 0, 0, 0] : tensor<1x?x8x8xf32>, tensor<2x?x3x3xf32>
+  return
+}
+
+// -----
+
+func.func @convolution_one_stride(%a: tensor<1x3x8x8xf32>, %w: tensor<2x3x3x3xf32>) {
+  // expected-error@+1 {{'lathe.convolution' [C3] needs two strides of at least 1 and four non-negative paddings}}
+  %0 = lathe.convolution %a, %w strides [1] padding [0, 0, 0, 0] : tensor<1x3x8x8xf32>, tensor<2x3x3x3xf32>
+  return
+}
+
+// -----
+
+func.func @convolution_two_paddings(%a: tensor<1x3x8x8xf32>, %w: tensor<2x3x3x3xf32>) {
+  // expected-error@+1 {{'lathe.convolution' [C3] needs two strides of at least 1 and four non-negative paddings}}
+  %0 = lathe.convolution %a, %w strides [1, 1] padding [0, 0] : tensor<1x3x8x8xf32>, tensor<2x3x3x3xf32>
+  return
+}
+
+// -----
+
+func.func @update_axis_of_no_rank(%a: tensor<2x8xf32>, %p: tensor<2xi64>) {
+  // expected-error@+1 {{'lathe.update' [C2] axis 2 is outside [1, 2)}}
+  %0 = lathe.update %a, %a, %p axis 2 : tensor<2x8xf32>, tensor<2x8xf32>, tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @paged_update_axis_of_no_rank(%a: tensor<6x8xf32>, %v: tensor<2x8xf32>, %t: tensor<2x3xi64>, %p: tensor<2xi64>) {
+  // expected-error@+1 {{'lathe.paged_update' [C2] axis 2 is outside [1, 2)}}
+  %0 = lathe.paged_update %a, %v table %t positions %p axis 2 : tensor<6x8xf32>, tensor<2x8xf32> table tensor<2x3xi64> positions tensor<2xi64>
+  return
+}

@@ -499,3 +499,19 @@ func.func @embedding_scale_of_integers(%i: tensor<2xi64>, %t: tensor<5x8xi32>) {
   %0 = lathe.embedding %i, %t scale 2.0 : tensor<2xi64>, tensor<5x8xi32>
   return
 }
+
+// -----
+
+func.func @paged_attention_rank_of_table(%q: tensor<2x4x3x8xf32>, %k: tensor<6x2x5x8xf32>, %t: tensor<2x7x1xi64>, %p: tensor<2xi64>) {
+  // expected-error@+1 {{'lathe.paged_attention' [C5] table and positions are not a row and a number for each sequence}}
+  %0 = lathe.paged_attention %q, %k, %k table %t positions %p scale 1.0 : tensor<2x4x3x8xf32>, tensor<6x2x5x8xf32>, tensor<6x2x5x8xf32> table tensor<2x7x1xi64> positions tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @paged_attention_rank_of_positions(%q: tensor<2x4x3x8xf32>, %k: tensor<6x2x5x8xf32>, %t: tensor<2x7xi64>, %p: tensor<2x1xi64>) {
+  // expected-error@+1 {{'lathe.paged_attention' [C5] table and positions are not a row and a number for each sequence}}
+  %0 = lathe.paged_attention %q, %k, %k table %t positions %p scale 1.0 : tensor<2x4x3x8xf32>, tensor<6x2x5x8xf32>, tensor<6x2x5x8xf32> table tensor<2x7xi64> positions tensor<2x1xi64>
+  return
+}

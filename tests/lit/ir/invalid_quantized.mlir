@@ -150,3 +150,11 @@ func.func @linear_of_a_scalar(%x: tensor<f32>, %q: tensor<6x8xi8>, %s: tensor<6x
   %0 = lathe.quantized_linear %x, %q, %s block 8 : tensor<f32>, tensor<6x8xi8>, tensor<6x1xf32>
   return
 }
+
+// -----
+
+func.func @axis_below(%x: tensor<4x8xf32>, %s: tensor<4x2xf32>) {
+  // expected-error@+1 {{'lathe.quantize' [C1] axis -1 of f32[4, 8] has no fixed size, or block 4 is less than 1}}
+  %0 = lathe.quantize %x, %s axis -1 block 4 to i8 : tensor<4x8xf32>, tensor<4x2xf32>
+  return
+}

@@ -175,3 +175,36 @@ func.func @slice_of_all_with_gaps(%a: tensor<4xf32>) {
   %0 = lathe.slice %a starts <0> sizes <4> strides [2] : tensor<4xf32>
   return
 }
+
+// -----
+
+// How many elements there are of a size without a name nobody knows.
+func.func @reshape_unknown(%a: tensor<?x4xf32>) {
+  // expected-error@+1 {{'lathe.reshape' [C1] element counts cannot be proved equal: f32[?, 4] has ?, f32[8] has 8}}
+  %0 = lathe.reshape %a to <8> : tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @slice_start_below(%a: tensor<?xf32, #lathe.dims<n>>) {
+  // expected-error@+1 {{'lathe.slice' [C3]}}
+  %0 = lathe.slice %a starts <n - 8> sizes <4> strides [1] : tensor<?xf32, #lathe.dims<n>>
+  return
+}
+
+// -----
+
+func.func @slice_size_below(%a: tensor<?xf32, #lathe.dims<n>>) {
+  // expected-error@+1 {{'lathe.slice' [C3]}}
+  %0 = lathe.slice %a starts <4> sizes <n - 8> strides [1] : tensor<?xf32, #lathe.dims<n>>
+  return
+}
+
+// -----
+
+func.func @broadcast_to_fewer_axes(%a: tensor<1x4xf32>) {
+  // expected-error@+1 {{'lathe.broadcast' [C1]}}
+  %0 = lathe.broadcast %a to <4> : tensor<1x4xf32>
+  return
+}
