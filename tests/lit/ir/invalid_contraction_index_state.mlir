@@ -298,3 +298,27 @@ func.func @paged_update_axis_of_no_rank(%a: tensor<6x8xf32>, %v: tensor<2x8xf32>
   %0 = lathe.paged_update %a, %v table %t positions %p axis 2 : tensor<6x8xf32>, tensor<2x8xf32> table tensor<2x3xi64> positions tensor<2xi64>
   return
 }
+
+// -----
+
+func.func @iota_packed() {
+  // expected-error@+1 {{'lathe.iota' [C2] needs a number type, got 'i4'}}
+  %0 = lathe.iota <4> axis 0 dtype i4
+  return
+}
+
+// -----
+
+func.func @paged_update_rank_of_table(%a: tensor<6x8xf32>, %v: tensor<2x8xf32>, %t: tensor<2x3x1xi64>, %p: tensor<2xi64>) {
+  // expected-error@+1 {{'lathe.paged_update' [C3] table i64[2, 3, 1] and positions i64[2] are not a row and a number for each sequence of f32[2, 8]}}
+  %0 = lathe.paged_update %a, %v table %t positions %p axis 1 : tensor<6x8xf32>, tensor<2x8xf32> table tensor<2x3x1xi64> positions tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @paged_update_rank_of_positions(%a: tensor<6x8xf32>, %v: tensor<2x8xf32>, %t: tensor<2x3xi64>, %p: tensor<2x1xi64>) {
+  // expected-error@+1 {{'lathe.paged_update' [C3] table i64[2, 3] and positions i64[2, 1] are not a row and a number for each sequence of f32[2, 8]}}
+  %0 = lathe.paged_update %a, %v table %t positions %p axis 1 : tensor<6x8xf32>, tensor<2x8xf32> table tensor<2x3xi64> positions tensor<2x1xi64>
+  return
+}

@@ -208,3 +208,11 @@ func.func @broadcast_to_fewer_axes(%a: tensor<1x4xf32>) {
   %0 = lathe.broadcast %a to <4> : tensor<1x4xf32>
   return
 }
+
+// -----
+
+func.func @concat_ranks(%a: tensor<2x4xf32>, %b: tensor<2x4x1xf32>) {
+  // expected-error@+1 {{'lathe.concat' [C1] f32[2, 4, 1] and f32[2, 4] differ in element type or rank}}
+  %0 = lathe.concat %a, %b axis 0 : tensor<2x4xf32>, tensor<2x4x1xf32>
+  return
+}

@@ -46,3 +46,12 @@ func.func @shape(%x: tensor<?x4x6xf32, #lathe.dims<seq, 4, 6>>, %v: tensor<f32>)
   %6 = lathe.reverse %x axes [1, 2] : tensor<?x4x6xf32, #lathe.dims<seq, 4, 6>>
   return
 }
+
+// A size without a name leaves the type without names.
+// CHECK-LABEL: func.func @unnamed
+// CHECK: lathe.transpose %{{.*}} [1, 0] : tensor<?x4xf32>
+// CHECK: return %{{.*}} : tensor<4x?xf32>
+func.func @unnamed(%a: tensor<?x4xf32>) -> tensor<4x?xf32> {
+  %0 = lathe.transpose %a [1, 0] : tensor<?x4xf32>
+  return %0 : tensor<4x?xf32>
+}
