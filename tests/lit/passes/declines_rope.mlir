@@ -312,3 +312,40 @@ func.func @halves_of_two_values(%x: tensor<5x8xf32>, %z: tensor<5x8xf32>, %c: te
   %y = lathe.concat %f, %g axis 1 : tensor<5x4xf32>, tensor<5x4xf32>
   return %y : tensor<5x8xf32>
 }
+
+// -----
+
+// One table of the two holds each angle twice.
+// CHECK: remark: rope-doubled-tables: {{.*}}the halves of the table cannot be proved equal: wanted lathe.concat
+func.func @one_doubled_table(%x: tensor<5x8xf32>, %c: tensor<5x4xf32>, %s: tensor<5x8xf32>) -> tensor<5x8xf32> {
+  %cc = lathe.concat %c, %c axis 1 : tensor<5x4xf32>, tensor<5x4xf32>
+  %a = lathe.slice %x starts <0, 0> sizes <5, 4> strides [1, 1] : tensor<5x8xf32>
+  %b = lathe.slice %x starts <0, 4> sizes <5, 4> strides [1, 1] : tensor<5x8xf32>
+  %n = lathe.neg %b : tensor<5x4xf32>
+  %r = lathe.concat %n, %a axis 1 : tensor<5x4xf32>, tensor<5x4xf32>
+  %p = lathe.mul %x, %cc : tensor<5x8xf32>, tensor<5x8xf32>
+  %q = lathe.mul %r, %s : tensor<5x8xf32>, tensor<5x8xf32>
+  %y = lathe.add %p, %q : tensor<5x8xf32>, tensor<5x8xf32>
+  return %y : tensor<5x8xf32>
+}
+
+// -----
+
+// One table of the two holds each angle twice in a row.
+// CHECK: remark: rope-doubled-neighbours: {{.*}}the neighbours of the table cannot be proved equal: wanted lathe.broadcast
+func.func @one_table_of_neighbours(%x: tensor<5x8xf32>, %c: tensor<5x4xf32>, %s: tensor<5x8xf32>) -> tensor<5x8xf32> {
+  %c1 = lathe.reshape %c to <5, 4, 1> : tensor<5x4xf32>
+  %c2 = lathe.broadcast %c1 to <5, 4, 2> : tensor<5x4x1xf32>
+  %cc = lathe.reshape %c2 to <5, 8> : tensor<5x4x2xf32>
+  %a = lathe.slice %x starts <0, 0> sizes <5, 4> strides [1, 2] : tensor<5x8xf32>
+  %b = lathe.slice %x starts <0, 1> sizes <5, 4> strides [1, 2] : tensor<5x8xf32>
+  %n = lathe.neg %b : tensor<5x4xf32>
+  %n1 = lathe.reshape %n to <5, 4, 1> : tensor<5x4xf32>
+  %a1 = lathe.reshape %a to <5, 4, 1> : tensor<5x4xf32>
+  %j = lathe.concat %n1, %a1 axis 2 : tensor<5x4x1xf32>, tensor<5x4x1xf32>
+  %r = lathe.reshape %j to <5, 8> : tensor<5x4x2xf32>
+  %p = lathe.mul %x, %cc : tensor<5x8xf32>, tensor<5x8xf32>
+  %q = lathe.mul %r, %s : tensor<5x8xf32>, tensor<5x8xf32>
+  %y = lathe.add %p, %q : tensor<5x8xf32>, tensor<5x8xf32>
+  return %y : tensor<5x8xf32>
+}

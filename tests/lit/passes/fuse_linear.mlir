@@ -97,3 +97,17 @@ func.func @product_is_used(%x: tensor<2x8xf32>, %r: tensor<2x6xf32>) -> (tensor<
   %y = lathe.add %m, %r : tensor<2x6xf32>, tensor<2x6xf32>
   return %y, %m : tensor<2x6xf32>, tensor<2x6xf32>
 }
+
+// The rows are taken apart in front of the activation: it goes with the product all the same.
+// CHECK-LABEL: @activation_behind_a_layout
+// CHECK: %[[Y:.*]] = lathe.linear %arg0, %{{.*}} activation silu
+// CHECK-NEXT: %[[R:.*]] = lathe.reshape %[[Y]] to <2, 3, 4>
+// CHECK-NEXT: return %[[R]]
+func.func @activation_behind_a_layout(%x: tensor<6x8xf32>) -> tensor<2x3x4xf32> {
+  %w = lathe.weight "w" : tensor<4x8xf32>
+  %p = lathe.linear %x, %w : tensor<6x8xf32>, tensor<4x8xf32>
+  %r = lathe.reshape %p to <2, 3, 4> : tensor<6x4xf32>
+  %s = lathe.sigmoid %r : tensor<2x3x4xf32>
+  %y = lathe.mul %r, %s : tensor<2x3x4xf32>, tensor<2x3x4xf32>
+  return %y : tensor<2x3x4xf32>
+}

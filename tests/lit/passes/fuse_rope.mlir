@@ -334,3 +334,20 @@ func.func @rows_of_doubled_tables(%x: tensor<5x8xf32>, %c: tensor<16x4xf32>, %s:
   %y = lathe.add %p, %q : tensor<5x8xf32>, tensor<5x8xf32>
   return %y : tensor<5x8xf32>
 }
+
+// The doubled table stands in front, for one position of all rows.
+// CHECK-LABEL: @doubled_tables_first
+// CHECK-NEXT: lathe.rope half %arg0, %arg1, %arg2 : tensor<5x8xf32>, tensor<4xf32>, tensor<4xf32>
+// CHECK-NEXT: return
+func.func @doubled_tables_first(%x: tensor<5x8xf32>, %c: tensor<4xf32>, %s: tensor<4xf32>) -> tensor<5x8xf32> {
+  %cc = lathe.concat %c, %c axis 0 : tensor<4xf32>, tensor<4xf32>
+  %ss = lathe.concat %s, %s axis 0 : tensor<4xf32>, tensor<4xf32>
+  %a = lathe.slice %x starts <0, 0> sizes <5, 4> strides [1, 1] : tensor<5x8xf32>
+  %b = lathe.slice %x starts <0, 4> sizes <5, 4> strides [1, 1] : tensor<5x8xf32>
+  %n = lathe.neg %b : tensor<5x4xf32>
+  %r = lathe.concat %n, %a axis 1 : tensor<5x4xf32>, tensor<5x4xf32>
+  %p = lathe.mul %cc, %x : tensor<8xf32>, tensor<5x8xf32>
+  %q = lathe.mul %ss, %r : tensor<8xf32>, tensor<5x8xf32>
+  %y = lathe.add %p, %q : tensor<5x8xf32>, tensor<5x8xf32>
+  return %y : tensor<5x8xf32>
+}
