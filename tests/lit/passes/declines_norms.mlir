@@ -263,3 +263,39 @@ func.func @gate_cast_to_other_type(%h: tensor<4xf16>, %u: tensor<4xbf16>) -> ten
   %y = lathe.mul %r, %u : tensor<4xbf16>, tensor<4xbf16>
   return %y : tensor<4xbf16>
 }
+
+// -----
+
+// The mean is that of rows, the variance that of columns.
+// CHECK: remark: layer_norm-quotient: {{.*}}'axes' of the mean are not exactly the last axis
+func.func @variance_of_columns(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %eps = lathe.constant dense<1.0e-5> : tensor<f32>
+  %m = lathe.reduce_mean %x axes [1] keep_dims true : tensor<8x8xf32>
+  %c = lathe.sub %x, %m : tensor<8x8xf32>, tensor<8x1xf32>
+  %q = lathe.mul %c, %c : tensor<8x8xf32>, tensor<8x8xf32>
+  %v = lathe.reduce_mean %q axes [0] keep_dims true : tensor<8x8xf32>
+  %a = lathe.add %v, %eps : tensor<1x8xf32>, tensor<f32>
+  %r = lathe.sqrt %a : tensor<1x8xf32>
+  %y = lathe.div %c, %r : tensor<8x8xf32>, tensor<1x8xf32>
+  return %y : tensor<8x8xf32>
+}
+
+// -----
+
+// With the mean taken off last, too, a bias of all elements is none of the norm's.
+// CHECK: remark: layer_norm-mean-behind-factor: {{.*}}the bias is not one element per last dim
+func.func @bias_of_elements_behind_the_factor(%x: tensor<8x8xf32>, %g: tensor<8xf32>, %b: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %eps = lathe.constant dense<1.0e-5> : tensor<f32>
+  %m = lathe.reduce_mean %x axes [1] keep_dims true : tensor<8x8xf32>
+  %c = lathe.sub %x, %m : tensor<8x8xf32>, tensor<8x1xf32>
+  %q = lathe.mul %c, %c : tensor<8x8xf32>, tensor<8x8xf32>
+  %v = lathe.reduce_mean %q axes [1] keep_dims true : tensor<8x8xf32>
+  %a = lathe.add %v, %eps : tensor<8x1xf32>, tensor<f32>
+  %r = lathe.rsqrt %a : tensor<8x1xf32>
+  %f = lathe.mul %r, %g : tensor<8x1xf32>, tensor<8xf32>
+  %p = lathe.mul %x, %f : tensor<8x8xf32>, tensor<8x8xf32>
+  %n = lathe.mul %m, %f : tensor<8x1xf32>, tensor<8x8xf32>
+  %s = lathe.sub %b, %n : tensor<8x8xf32>, tensor<8x8xf32>
+  %y = lathe.add %p, %s : tensor<8x8xf32>, tensor<8x8xf32>
+  return %y : tensor<8x8xf32>
+}

@@ -129,3 +129,15 @@ func.func @activated_linear(%x: tensor<2x3xbf16>, %w: tensor<5x3xbf16>) -> tenso
   %0 = lathe.linear %x, %w activation relu : tensor<2x3xbf16>, tensor<5x3xbf16>
   return %0 : tensor<2x5xbf16>
 }
+
+// What comes behind the product is computed in f32 and rounded once; a product alone is rounded.
+// CHECK-LABEL: @activation_rounds_once
+// CHECK: lathe.matmul %{{.*}} : tensor<2x8xf32>, tensor<8x4xf32>
+// CHECK: lathe.sigmoid %{{.*}} : tensor<2x4xf32>
+// CHECK: lathe.matmul %arg0, %{{.*}} : tensor<2x8xbf16>, tensor<8x4xbf16>
+// CHECK: return
+func.func @activation_rounds_once(%x: tensor<2x8xbf16>, %w: tensor<4x8xbf16>) -> (tensor<2x4xbf16>, tensor<2x4xbf16>) {
+  %y = lathe.linear %x, %w activation silu : tensor<2x8xbf16>, tensor<4x8xbf16>
+  %z = lathe.linear %x, %w : tensor<2x8xbf16>, tensor<4x8xbf16>
+  return %y, %z : tensor<2x4xbf16>, tensor<2x4xbf16>
+}

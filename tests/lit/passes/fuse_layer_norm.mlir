@@ -56,3 +56,19 @@ func.func @mean_of_columns_behind_the_factor(%x: tensor<8x8xf32>, %g: tensor<8xf
   %y = lathe.add %p, %s : tensor<8x8xf32>, tensor<1x8xf32>
   return %y : tensor<8x8xf32>
 }
+
+// CHECK-LABEL: @squared_by_a_power
+// CHECK-NEXT: lathe.layer_norm %arg0 epsilon
+// CHECK-NEXT: return
+func.func @squared_by_a_power(%x: tensor<2x8xf32>) -> tensor<2x8xf32> {
+  %eps = lathe.constant dense<1.0e-3> : tensor<f32>
+  %two = lathe.constant dense<2.0> : tensor<f32>
+  %m = lathe.reduce_mean %x axes [1] keep_dims true : tensor<2x8xf32>
+  %c = lathe.sub %x, %m : tensor<2x8xf32>, tensor<2x1xf32>
+  %q = lathe.pow %c, %two : tensor<2x8xf32>, tensor<f32>
+  %v = lathe.reduce_mean %q axes [1] keep_dims true : tensor<2x8xf32>
+  %a = lathe.add %v, %eps : tensor<2x1xf32>, tensor<f32>
+  %r = lathe.sqrt %a : tensor<2x1xf32>
+  %y = lathe.div %c, %r : tensor<2x8xf32>, tensor<2x1xf32>
+  return %y : tensor<2x8xf32>
+}
