@@ -110,6 +110,8 @@ TEST(Explain, MistakesAreTold) {
   const Graph g = mlp();
   EXPECT_THAT(errorOf([&] { explain(g, "recorded"); }),
               HasSubstr("expected the stage fused, laid-out or lowered, got recorded"));
+  EXPECT_THAT(errorOf([&] { explain(g, "program"); }),
+              HasSubstr("expected the stage fused, laid-out or lowered, got program"));
   EXPECT_THAT(errorOf([&] { explain(g, "fused", {{"seq", 513}}); }),
               HasSubstr("symbol 'seq': expected 1 to 512, got 513"));
   EXPECT_THAT(errorOf([&] { explain(g, "fused", {{"cache", 1}}); }),
