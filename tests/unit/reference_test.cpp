@@ -37,6 +37,31 @@ TEST(Reference, KeepsIntegersThatNoDoubleHolds) {
   EXPECT_EQ(y.as<int64_t>()[1], -2);
 }
 
+// What an op computes with is a value of its operand's dtype, not the bits that are stored at the
+// end.
+TEST(Reference, IntegersKeepToTheirDtypeBetweenOps) {
+  ReferenceProgram program(
+      "func.func @f(%a: tensor<1xi8>, %b: tensor<1xui8>) -> (tensor<1xf32>, tensor<1xf32>, "
+      "tensor<1xf32>, tensor<1xf32>, tensor<1xf32>) {\n"
+      "  %u = lathe.constant dense<200> : tensor<1xui8>\n"
+      "  %0 = lathe.cast %u to f32 : tensor<1xui8>\n"
+      "  %s = lathe.constant dense<-3> : tensor<1xi16>\n"
+      "  %1 = lathe.cast %s to f32 : tensor<1xi16>\n"
+      "  %t = lathe.constant dense<true> : tensor<1xi1>\n"
+      "  %2 = lathe.cast %t to f32 : tensor<1xi1>\n"
+      "  %aa = lathe.add %a, %a : tensor<1xi8>, tensor<1xi8>\n"
+      "  %3 = lathe.cast %aa to f32 : tensor<1xi8>\n"
+      "  %bb = lathe.add %b, %b : tensor<1xui8>, tensor<1xui8>\n"
+      "  %4 = lathe.cast %bb to f32 : tensor<1xui8>\n"
+      "  return %0, %1, %2, %3, %4 : tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, "
+      "tensor<1xf32>\n}");
+  std::string seen;
+  for (const Array& y :
+       program.run({Literal{"1xi8", {100}}.array(), Literal{"1xui8", {200}}.array()}))
+    seen += show(y) + " ";
+  EXPECT_EQ(seen, "200 -3 1 -56 144 ");
+}
+
 constexpr const char* kNarrowing =
     "func.func @f(%a: tensor<1xf32>) -> tensor<1xf32> {\n"
     "  %n = lathe.cast %a to bf16 : tensor<1xf32>\n"
@@ -159,6 +184,29 @@ TEST(Reference, UpdateNamesAPositionOutOfRange) {
                      {""}}),
             "test.mlir:2: 'lathe.update' expected 2 elements to fit into axis 1 of size 3, got "
             "position 2 for batch 0; the largest that fits is 1");
+}
+
+// Sequence 1 is the one at fault; what it names are its own positions and its own row of the table.
+TEST(Reference, PagedUpdateNamesTheSequenceAndItsEntry) {
+  auto error = [](std::vector<double> table, std::vector<double> positions) {
+    return errorOf(
+        {"lathe.paged_update %a, %b table %c positions %d axis 1 : $a, $b table $c positions $d",
+         {{"4x2xf32", {1, 2, 3, 4, 5, 6, 7, 8}},
+          {"2x2xf32", {10, 11, 12, 13}},
+          {"2x2xi64", table},
+          {"2xi64", positions}},
+         "4x2xf32",
+         {""}});
+  };
+  const std::string op = "test.mlir:2: 'lathe.paged_update' expected ";
+  for (int64_t position : {-1, 3})
+    EXPECT_EQ(error({3, 1, 0, 2}, {2, double(position)}),
+              op + "2 elements to fit into 2 blocks of 2, got position " +
+                  std::to_string(position) + " for sequence 1");
+  for (int64_t block : {-1, 4})
+    EXPECT_EQ(
+        error({3, 1, 0, double(block)}, {2, 1}),
+        op + "blocks in [0, 4), got block " + std::to_string(block) + " at entry 1 of sequence 1");
 }
 
 TEST(Reference, TopKChecksASymbolicAxis) {
