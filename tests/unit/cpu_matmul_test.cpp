@@ -254,6 +254,33 @@ TEST(Matmul, ResultsAreRoundedToNearestEven) {
       }
 }
 
+// In place, as copies in f32 and by plain loops: operands that end with a page, all of zeros.
+TEST(Matmul, NothingIsReadBehindTheOperands) {
+  for (KernelIsa isa : tiers())
+    for (DType dtype : {DType::F32, DType::BF16, DType::F16, DType::I32})
+      for (int64_t m : {1, 9, 33})
+        for (bool transposed : {false, true}) {
+          MatmulArgs args = plainArgs(dtype, m, 35, 67);
+          if (transposed) {
+            args.aRowStride = args.bRowStride = 1;
+            args.aColStride = m;
+            args.bColStride = args.k;
+          }
+          args.cRowStride = args.n;
+          EndOfPages a(size_t(m * args.k) * sizeOf(dtype)),
+              b(size_t(args.k * args.n) * sizeOf(dtype));
+          std::vector<char> c(size_t(m * args.n) * sizeOf(dtype), char(0x7f));
+          args.a = a.start();
+          args.b = b.start();
+          args.c = c.data();
+          ThreadPool pool(2);
+          Buffer scratch(matmulScratchBytes(args, 2, isa));
+          matmul(args, pool, scratch.scratch(), isa);
+          EXPECT_TRUE(scratch.guardsHold() && c == std::vector<char>(c.size(), 0))
+              << label(isa) << " " << nameOf(dtype) << " " << m;
+        }
+}
+
 TEST(Matmul, IntegersWrap) {
   ThreadPool pool(1);
   const std::vector<int32_t> a{2'000'000'000, 1}, b{2, 5};

@@ -714,10 +714,22 @@ TEST(QuantizedLinear, SumsOfLargestBytesFit) {
 
 TEST(QuantizedLinear, SaysWhatItDoesNotTake) {
   const QuantizedShape shape{DType::I8, 64, 64, 64};
-  EXPECT_NE(whyNotQuantized({shape, DType::F16}), "");
-  EXPECT_NE(whyNotQuantized({{DType::I8, 64, 64, 12}, DType::F32}), "");
-  EXPECT_NE(whyNotQuantized({shape, DType::F32, DType::BF16}), "");
-  EXPECT_NE(whyNotQuantized({{DType::U4, 64, 64, 64}, DType::F32}), "");
+  const QuantizedShape blocks{DType::I8, 64, 64, 32};
+  EXPECT_EQ(whyNotQuantized({shape, DType::F16}),
+            "quantized weights are multiplied with f32 and bf16");
+  EXPECT_EQ(whyNotQuantized({{DType::I8, 64, 64, 12}, DType::F32}),
+            "blocks that share a scale are multiples of 8 elements");
+  EXPECT_EQ(whyNotQuantized({{DType::I8, 12, 64, 12}, DType::F32}), "") << "a scale for all";
+  const std::string scales = "scales are f32, or bf16 where a row has several";
+  EXPECT_EQ(whyNotQuantized({shape, DType::F32, DType::BF16}), scales);
+  EXPECT_EQ(whyNotQuantized({shape, DType::F32, DType::F16}), scales);
+  EXPECT_EQ(whyNotQuantized({blocks, DType::F32, DType::F16}), scales);
+  EXPECT_EQ(whyNotQuantized({blocks, DType::F32, DType::BF16}), "");
+  const QuantizedShape unsignedShape{DType::U4, 64, 64, 64};
+  QuantizedLinearSpec spec{unsignedShape, DType::F32};
+  EXPECT_EQ(whyNotQuantized(spec), "unsigned weights have zero points");
+  spec.hasZero = true;
+  EXPECT_EQ(whyNotQuantized(spec), "");
   ThreadPool pool(1);
   EXPECT_THROW(packQuantized({DType::F32, 8, 8, 8}, nullptr, nullptr, pool), Error);
   EXPECT_THROW(packQuantized({DType::I8, 24, 8, 12}, nullptr, nullptr, pool), Error);
