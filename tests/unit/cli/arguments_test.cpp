@@ -167,6 +167,9 @@ TEST(InputSpec, FormsAreSizesADtypeAndValues) {
   EXPECT_EQ(scalar.shape(), Shape{});
   EXPECT_EQ(valuesOf(scalar), (std::vector<double>{5}));
   EXPECT_EQ(valuesOf(parseInputSpec("3xi8=-128,0,127", "x")), (std::vector<double>{-128, 0, 127}));
+  EXPECT_EQ(valuesOf(parseInputSpec("4xbool=true,false,1,0", "x")),
+            (std::vector<double>{1, 0, 1, 0}));
+  EXPECT_EQ(valuesOf(parseInputSpec("2xbool=true", "x")), (std::vector<double>{1, 1}));
   EXPECT_EQ(parseInputSpec("0x4xf32=1", "x").shape(), (Shape{0, 4}));
   EXPECT_EQ(parseInputSpec("1xi64=9007199254740993", "x").as<int64_t>()[0], 9007199254740993);
   EXPECT_EQ(parseInputSpec("2xi64=9007199254740993", "x").as<int64_t>()[1], 9007199254740993);
@@ -196,6 +199,8 @@ TEST(InputSpec, IntegersHaveTheRangeOfTheirDtype) {
   for (const char* values : {"1,2", "1,2,3,4"})
     expectError(ErrorCode::InvalidArgument, "--input x: expected 1 value or 3 for i32[3], got ",
                 [&] { parseInputSpec("3xi32=" + std::string(values), "x"); });
+  expectError(ErrorCode::InvalidArgument, "from 0 to 255 for u8, got 'true'",
+              [] { parseInputSpec("u8=true", "x"); });
   expectError(ErrorCode::InvalidArgument, "for i4, got '8'", [] { parseInputSpec("i4=8", "x"); });
   expectError(ErrorCode::InvalidArgument, "for u4, got '16'", [] { parseInputSpec("u4=16", "x"); });
   expectError(ErrorCode::InvalidArgument, "for i8, got '-129'",

@@ -58,6 +58,30 @@ TEST(BenchWork, ACallWithoutTokensOfItsOwnHasTheLeastSizes) {
                   {{"other", 3}, {"batch", 1}, {"seq", 1}, {"cache", 600}}}));
 }
 
+// Ids alone have [rows, tokens]; what else comes in says nothing of either, whatever its dims.
+TEST(BenchWork, SizesOfOtherInputsStayTheLeast) {
+  Program p = decoder(100);
+  for (EntryPoint& entry : p.entries) {
+    entry.slots[0].shape = {expr("other"), expr("other"), 4};
+    entry.slots.push_back({SlotKind::Argument, DType::F32, {expr("other")}});
+    entry.inputs.push_back({"scale", 2});
+  }
+  EXPECT_EQ(prefillRuns(p, 50, 2),
+            (Runs{{{"other", 3}, {"batch", 2}, {"seq", 50}, {"cache", 50}}}));
+  EXPECT_EQ(decodeRuns(p, 10, 1, 2),
+            (Runs{{{"other", 3}, {"batch", 2}, {"seq", 1}, {"cache", 11}}}));
+}
+
+// A part of a size is that of the run's size, not of the least.
+TEST(BenchWork, PartsOfSizesGoWithThem) {
+  Program p = decoder(100);
+  p.sizeParts = {{"part", expr("seq*batch"), 4}};
+  EXPECT_EQ(prefillRuns(p, 50, 2),
+            (Runs{{{"other", 3}, {"batch", 2}, {"seq", 50}, {"cache", 50}, {"part", 25}}}));
+  EXPECT_EQ(decodeRuns(p, 10, 1, 8),
+            (Runs{{{"other", 3}, {"batch", 8}, {"seq", 1}, {"cache", 11}, {"part", 2}}}));
+}
+
 TEST(BenchWork, AStepReadsWhatIsFilledThen) {
   EXPECT_EQ(decodeRuns(decoder(100), 10, 2, 3),
             (Runs{{{"other", 3}, {"batch", 3}, {"seq", 1}, {"cache", 11}},

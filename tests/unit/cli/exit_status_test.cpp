@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <functional>
 #include <new>
 #include <system_error>
@@ -52,19 +53,26 @@ TEST(ExitStatus, StatusesTellWhatWentWrong) {
   }
 }
 
-// In a process of its own each: a command that has printed a document prints no second one.
+// The status of a command in a process of its own, as a command that has printed a document prints
+// no second one; its standard output is written to `path`.
+int statusOf(const std::function<int()>& command, bool json, const std::string& path) {
+  const pid_t child = fork();
+  if (child == 0) {
+    if (!freopen(path.c_str(), "w", stdout) || !freopen("/dev/null", "w", stderr)) _exit(99);
+    const int status = guarded(command, json);
+    fflush(stdout);
+    _exit(status);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
 TEST(ExitStatus, ErrorsOfJsonAreDocumentsOfTheirKind) {
   auto documentOf = [](const std::function<int()>& command) {
     TemporaryFolder folder;
     const std::string path = folder / "out";
-    const pid_t child = fork();
-    if (child == 0) {
-      if (!freopen(path.c_str(), "w", stdout) || !freopen("/dev/null", "w", stderr)) _exit(99);
-      const int status = guarded(command, true);
-      fflush(stdout);
-      _exit(status);
-    }
-    waitpid(child, nullptr, 0);
+    statusOf(command, true, path);
     return nlohmann::json::parse(test::readFile(path));
   };
   auto expected = [](const char* kind, int status) {
@@ -81,6 +89,36 @@ TEST(ExitStatus, ErrorsOfJsonAreDocumentsOfTheirKind) {
     EXPECT_EQ(documentOf([code = code]() -> int { throw Error(code, "a"); }),
               expected(kind, status));
   EXPECT_EQ(documentOf([]() -> int { throw OutputError("a"); }), expected("output", 1));
+}
+
+// A reader of standard output gets one document, and nothing at all where it asked for none.
+TEST(ExitStatus, AnErrorBehindADocumentAddsNoSecondOne) {
+  TemporaryFolder folder;
+  const std::string path = folder / "out";
+  auto failing = [](bool printsFirst) {
+    return [printsFirst]() -> int {
+      if (printsFirst) printJson({{"a", 1}});
+      throw Error(ErrorCode::Numeric, "b");
+    };
+  };
+  EXPECT_EQ(statusOf(failing(true), true, path), 5);
+  EXPECT_EQ(test::readFile(path), "{\n  \"a\": 1\n}\n");
+  EXPECT_EQ(statusOf(failing(false), false, path), 5);
+  EXPECT_EQ(test::readFile(path), "");
+}
+
+TEST(ExitStatus, OutputThatNobodyTakesIsAFailureHoweverTheCommandEnds) {
+  auto ends = [](int status) {
+    return [status] {
+      std::puts("x");
+      return status;
+    };
+  };
+  for (bool json : {false, true}) {
+    EXPECT_EQ(statusOf(ends(0), json, "/dev/full"), 1);
+    EXPECT_EQ(statusOf(ends(5), json, "/dev/full"), 1);
+    EXPECT_EQ(statusOf(ends(5), json, "/dev/null"), 5);
+  }
 }
 
 TEST(ExitStatus, OnlyFailedWritesAreFailuresOfTheOutput) {
