@@ -195,6 +195,31 @@ TEST(IndexErrors, SayThePlacesAndTheBlocksOfATable) {
   }
 }
 
+// The CPU looks at one sequence after the other, and tells which is at fault.
+TEST(IndexErrors, OnTheCpuNameTheSequenceAndItsEntry) {
+  Graph g("paged");
+  const Dim tokens = g.dim("tokens", 1, 8);
+  g.state("cache", DType::F32, {5, 2, 4, 8});
+  g.writeState(
+      "cache",
+      pagedUpdate(g.readState("cache"), g.input("x", DType::F32, {2, 2, tokens, 8}),
+                  g.input("table", DType::I64, {2, 3}), g.input("at", DType::I64, {2}), 2));
+  auto said = [&](int64_t count, std::vector<int64_t> blocks, std::vector<int64_t> places) {
+    return messageOf(g, "cpu", "forward",
+                     {{"x", Array(DType::F32, {2, 2, count, 8})},
+                      {"table", ids(std::move(blocks), {2, 3})},
+                      {"at", ids(std::move(places), {2})}});
+  };
+  for (int64_t place : {-1, 11})
+    EXPECT_THAT(said(2, {0, 1, 2, 3, 4, 0}, {10, place}),
+                HasSubstr(": position " + std::to_string(place) +
+                          " of sequence 1 with 2 new elements is outside of 3 blocks of 4"));
+  for (int64_t block : {-1, 5})
+    EXPECT_THAT(said(2, {0, 1, 2, 3, block, 0}, {0, 3}),
+                HasSubstr(": block " + std::to_string(block) +
+                          " at entry 1 of sequence 1 is outside of 5 blocks"));
+}
+
 // A sequence's table leads attention to a block that the cache does not have.
 TEST(IndexErrors, SayTheBlocksThatAttentionReads) {
   Graph g("paged");
