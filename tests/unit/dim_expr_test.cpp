@@ -62,6 +62,24 @@ TEST(DimExpr, OverflowHasNoValue) {
   EXPECT_EQ(kSeq.evaluate({{"seq", big}}), big);
 }
 
+// No size is so large: it is refused where shapes are checked, and until then it is no small one.
+TEST(DimExpr, WhatIsTooLargeStaysLarge) {
+  const int64_t most = std::numeric_limits<int64_t>::max(),
+                least = std::numeric_limits<int64_t>::min();
+  EXPECT_EQ((DimExpr(most) + 1).asConstant(), most);
+  EXPECT_EQ((DimExpr(least) - 1).asConstant(), least);
+  EXPECT_EQ((DimExpr(0) - least).asConstant(), most);
+  EXPECT_EQ((DimExpr(most) * 2).asConstant(), most);
+  EXPECT_EQ((DimExpr(most) * -2).asConstant(), least);
+  EXPECT_EQ((DimExpr(least) * -2).asConstant(), most);
+  EXPECT_EQ(parsed("4611686018427387904*4*seq").text(), "9223372036854775807*seq");
+}
+
+TEST(DimExpr, NamesMayHaveDotsAndDollars) {
+  for (const char* text : {"layer.cache", "tile$0", "_rest", "2*_rest+layer.cache*tile$0"})
+    EXPECT_EQ(parsed(text).text(), text);
+}
+
 TEST(DimExpr, ConstantsAreKnown) {
   EXPECT_EQ(DimExpr().asConstant(), 0);
   EXPECT_EQ((kSeq - kSeq + 5).asConstant(), 5);
