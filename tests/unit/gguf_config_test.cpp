@@ -244,5 +244,15 @@ TEST(GgufConfig, FamiliesHaveKeysOfTheirOwn) {
   EXPECT_EQ(Model("phi3").with("attention.sliding_window", 9u).config()["sliding_window"], 9);
 }
 
+// What attends to all positions does not read the key of a window: a model that has one is another.
+TEST(GgufConfig, WindowsAreOfFamiliesThatHaveThem) {
+  for (const char* name : {"qwen2", "qwen3", "gemma", "granite", "olmo2"}) {
+    EXPECT_FALSE(Model(name).config().contains("sliding_window")) << name;
+    expectError(ErrorCode::Unsupported,
+                std::string(name) + ".attention.sliding_window: not supported by ",
+                [&] { Model(name).with("attention.sliding_window", 9u).config(); });
+  }
+}
+
 }  // namespace
 }  // namespace lathe
