@@ -231,6 +231,10 @@ TEST(FamilyConfigs, BlocksOfACacheAreFromOneTokenToAllPositions) {
     // The last block need not be full: together they hold all 16 positions.
     const std::string most = std::to_string(block == 3 ? 6 : 16 / block);
     EXPECT_NE(text.find("lathe.dim @entries 1 to " + most + "\n"), text.npos) << block << text;
+    // As many texts as a call takes may share one block, or have all of theirs.
+    const std::string all =
+        std::to_string((block == 3 ? 6 : 16 / block) * FamilyOptions{}.maxBatch);
+    EXPECT_NE(text.find("lathe.dim @blocks 1 to " + all + "\n"), text.npos) << block << text;
   }
   for (int64_t block : {-1, 17})
     test::expectError(ErrorCode::InvalidArgument, "expected cacheBlock from 1 to the model's 16",

@@ -102,6 +102,28 @@ TEST_P(StateRows, AreCopiedUpToACount) {
   }
 }
 
+// What all sequences have in common is of none of them.
+TEST_P(StateRows, AStateWithoutRowsIsNotCopied) {
+  Graph g;
+  const Dim n = g.dim("n", 1, 4);
+  g.state("sum", DType::F32, {n, kWidth});
+  g.state("common", DType::F32, {4, kWidth});
+  const Tensor x = g.input("x", DType::F32, {n, kWidth});
+  for (const char* name : {"sum", "common"})
+    g.writeState(name, g.readState(name) + reshape(reduceSum(x, {0}), {1, kWidth}));
+  g.output("y", g.readState("sum"));
+  Session session(compile(g, {.backend = GetParam()}), {.threads = 1, .device = "host"});
+  session.keepStateRows("n", 4);
+  Array common(DType::F32, {4, kWidth});
+  for (int64_t i = 0; i < common.size(); ++i) common.set(i, double(i));
+  session.setState("common", common);
+  session.run("forward", {{"x", Array(DType::F32, {4, kWidth})}});
+  session.copyStateRow(2, 0, "cache", 2);
+  const Array left = session.state("common");
+  ASSERT_EQ(left.size(), common.size()) << "no row of it is kept besides";
+  for (int64_t i = 0; i < left.size(); ++i) EXPECT_EQ(left.at(i), double(i)) << i;
+}
+
 TEST_P(StateRows, AreCopiedAsBlocks) {
   session_.copyStateBlock("n", 0, 1);  // nothing is there yet
   add(3, 1);
