@@ -319,6 +319,32 @@ TEST(PagedSlots, RefusesMistakes) {
               [&] { e.engine.submit({.prompt = std::vector<int>(21, 1)}); });
 }
 
+// Both kinds of caches: ids that belong to no slot would be written past what a run is given.
+TEST(PagedSlots, CallsHaveATokenForEachSlotAndAChunkHasTokens) {
+  for (int64_t block : {0, 4}) {
+    Session session(fakeProgram(modelOf(block)));
+    auto slots = block ? pagedSlots(session, kLimits, 2, kPositions)
+                       : contiguousSlots(session, kLimits, 2, kPositions);
+    for (int64_t slot : {0, 1}) {
+      ASSERT_TRUE(slots->begin(slot, slot, 0, kPositions));
+      slots->prefill(slot, std::vector<int>{1, 2});
+    }
+    EXPECT_EQ(slots->maxChunk(), 64);
+    for (int64_t tokens : {0, 65})
+      expectError(ErrorCode::InvalidArgument,
+                  "expected from 1 to 64 tokens, got " + std::to_string(tokens),
+                  [&] { slots->prefill(0, std::vector<int>(size_t(tokens), 1)); });
+    const std::vector<int64_t> both{0, 1};
+    for (size_t tokens : {0, 1, 3, 4})
+      expectError(ErrorCode::InvalidArgument,
+                  "expected a token for each of 2 slots, got " + std::to_string(tokens),
+                  [&] { slots->next(both, std::vector<int>(tokens, 1)); });
+    expectError(ErrorCode::InvalidArgument, "expected a token for each of 0 slots, got 0",
+                [&] { slots->next({}, {}); });
+    for (int64_t slot : both) EXPECT_THAT(slots->ids(slot), ElementsAre(1, 2)) << block;
+  }
+}
+
 // A table is as wide as a text may be long, not as the model could be.
 class WidthDevice final : public Device {
  public:
