@@ -176,25 +176,28 @@ TEST(RankSlots, OnlyRankZeroIsAsked) {
 
 // A server would answer every later text with the same error.
 TEST(RankSlots, TheEngineEndsWithTheJob) {
-  const FakeModel model{.seed = 21, .maxPositions = 64};
-  const auto program = seenProgram(model);
-  const auto ends = threadRanks(3, 60s);
-  std::vector<std::thread> others;
-  for (size_t r : {1, 2})
-    others.emplace_back([&, r] {
-      Session session(program, {.ranks = ends[r]});
-      expectError(ErrorCode::Io, "rank 2: the disk is full", [&] { session.serve(); });
-    });
-  {
-    Session session(program, {.ranks = ends[0]});
-    BatchEngine engine(slotsOf(model, session), std::nullopt);
-    std::string said;
-    engine.submit({.prompt = {1, 2}, .onEnd = [&](TextEnd end) { said = end.error->what(); }});
-    ends[2]->abort("rank 2: the disk is full");
-    expectError(ErrorCode::Io, "rank 2: the disk is full", [&] { engine.run(); });
-    EXPECT_EQ(said, "rank 2: the disk is full");
+  for (int64_t block : {0, 4}) {
+    const FakeModel model{.seed = 21, .maxPositions = 64, .block = block};
+    const auto program = seenProgram(model);
+    const auto ends = threadRanks(3, 60s);
+    std::vector<std::thread> others;
+    for (size_t r : {1, 2})
+      others.emplace_back([&, r] {
+        Session session(program, {.ranks = ends[r]});
+        expectError(ErrorCode::Io, "rank 2: the disk is full", [&] { session.serve(); });
+      });
+    {
+      Session session(program, {.ranks = ends[0]});
+      BatchEngine engine(slotsOf(model, session), std::nullopt);
+      std::string said;
+      engine.submit({.prompt = {1, 2}, .onEnd = [&](TextEnd end) { said = end.error->what(); }});
+      ends[2]->abort("rank 2: the disk is full");
+      expectError(ErrorCode::Io, "rank 2: the disk is full",
+                  [&] { block ? void(engine.step()) : engine.run(); });
+      EXPECT_EQ(said, "rank 2: the disk is full") << "blocks of " << block;
+    }
+    for (std::thread& t : others) t.join();
   }
-  for (std::thread& t : others) t.join();
 }
 
 }  // namespace
