@@ -66,8 +66,11 @@ void PostProcessor::readTemplate(const JsonValue& json) {
 
 void PostProcessor::add(const JsonValue& json) {
   const std::string& type = json.at("type").asString();
-  if (type == "ByteLevel") return;
+  // Of character offsets, which are not computed here.
+  if (type == "ByteLevel")
+    return refuseUnknownKeys(json, {"type", "add_prefix_space", "trim_offsets", "use_regex"});
   if (type == "Sequence") {
+    refuseUnknownKeys(json, {"type", "processors"});
     for (const JsonValue& item : json.at("processors").elements()) add(item);
     return;
   }

@@ -677,6 +677,54 @@ const BadFile kBad[] = {
 INSTANTIATE_TEST_SUITE_P(Files, BadTokenizer, testing::ValuesIn(kBad),
                          [](auto& info) { return std::string(info.param.name); });
 
+// A key that no reader knows may change the ids: of every stage there is, as it is written.
+TEST(Tokenizer, EveryStageRefusesKeysThatItDoesNotKnow) {
+  const std::pair<const char*, const char*> stages[] = {
+      {"normalizer", R"({"type":"Sequence","normalizers":[]})"},
+      {"normalizer", R"({"type":"Strip","strip_left":true,"strip_right":true})"},
+      {"normalizer", R"({"type":"Prepend","prepend":"a"})"},
+      {"normalizer", R"({"type":"Replace","pattern":{"String":"a"},"content":"b"})"},
+      {"normalizer", R"({"type":"Precompiled","precompiled_charsmap":""})"},
+      {"normalizer", R"({"type":"StripAccents"})"},
+      {"normalizer", R"({"type":"BertNormalizer","clean_text":true,"handle_chinese_chars":true,
+                         "strip_accents":null,"lowercase":true})"},
+      {"pre_tokenizer", R"({"type":"Sequence","pretokenizers":[]})"},
+      {"pre_tokenizer", R"({"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true,
+                            "use_regex":true})"},
+      {"pre_tokenizer", R"({"type":"Punctuation","behavior":"Isolated"})"},
+      {"pre_tokenizer", R"({"type":"BertPreTokenizer"})"},
+      {"pre_tokenizer", R"({"type":"Whitespace"})"},
+      {"pre_tokenizer", R"({"type":"UnicodeScripts"})"},
+      {"post_processor", R"({"type":"Sequence","processors":[]})"},
+      {"post_processor", R"({"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true,
+                             "use_regex":true})"},
+      {"post_processor", R"({"type":"TemplateProcessing","single":[{"Sequence":{"id":"A"}}],
+                             "special_tokens":{}})"},
+      {"decoder", R"({"type":"Sequence","decoders":[]})"},
+      {"decoder", R"({"type":"ByteLevel"})"},
+      {"decoder", R"({"type":"ByteFallback"})"},
+      {"decoder", R"({"type":"Metaspace","replacement":"_"})"},
+      {"decoder", R"({"type":"BPEDecoder","suffix":"a"})"},
+      {"decoder", R"({"type":"CTC","pad_token":"p","word_delimiter_token":"|","cleanup":true})"},
+      {"decoder", R"({"type":"Strip","content":"_","start":1,"stop":0})"},
+      {"decoder", R"({"type":"Replace","pattern":{"String":"a"},"content":"b"})"},
+      {"model", R"({"type":"Unigram","unk_id":0,"vocab":[["a",-1]],"byte_fallback":false})"},
+      {"model", R"({"type":"WordLevel","unk_token":"a","vocab":{"a":0}})"},
+      {"model", R"({"type":"WordPiece","unk_token":"a","vocab":{"a":0},
+                    "continuing_subword_prefix":"#","max_input_chars_per_word":9})"}};
+  for (auto& [stage, value] : stages) {
+    json file = smallFile();
+    if (std::string_view(stage) == "model") file["added_tokens"] = json::array();
+    file["post_processor"] = nullptr;
+    file[stage] = json::parse(value);
+    auto parse = [&] { Tokenizer::parse(file.dump(), "f"); };
+    EXPECT_NO_THROW(parse()) << stage << " " << value;
+    file[stage]["form"] = 1;
+    SCOPED_TRACE(value);
+    expectError(kFile, std::string("f: ") + stage + ".form: unknown key", parse);
+  }
+}
+
 // An added token of 1024 bytes is found, a longer one refused; one that the normalizer leaves
 // nothing of is not looked for.
 TEST(Tokenizer, AddedTokensHaveALength) {
