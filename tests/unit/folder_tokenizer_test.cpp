@@ -396,6 +396,11 @@ TEST(FolderTokenizers, MarianHasOneVocabulary) {
                 ErrorCode::Unsupported);
   files.texts["tokenizer_config.json"] = R"({"unk_token": "<nothing>"})";
   EXPECT_TRUE(convertTokenizer(files));
+  // A text cannot spell what is no text: control tokens are no pieces.
+  files.texts["source.spm"] =
+      piece("<unk>", 2) + piece("</s>", 3) + piece("a") + piece("<x>", 4, -2);
+  EXPECT_EQ(json::parse(*convertTokenizer(files))["model"]["pieces"],
+            json::parse(R"([["a", -1.0], ["<x>", -2.0]])"));
   files.texts["source.spm"] = piece("<unk>", 2) + field(2, flag(3, 2));
   expectRefused(files, "DIR/source.spm: model_type: expected 1 (unigram), got 2 (BPE)",
                 ErrorCode::Unsupported);

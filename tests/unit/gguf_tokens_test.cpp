@@ -50,6 +50,31 @@ TEST(GgufTokenizers, MergesFollowFromTheScores) {
             json::parse(R"([["a", "b"], ["b", "a"], ["ab", "ba"]])"));
 }
 
+// Pieces of a user are merged, too, which control tokens are not; scores come in any order.
+TEST(GgufTokenizers, MergesAreOfPiecesThatTextHas) {
+  const json tokenizer =
+      sentencePieces()
+          .with("tokenizer.ggml.tokens",
+                Strings{"<unk>", "<s>", "a", "b", "ab", "ba", "bb", "abba"})
+          .with("tokenizer.ggml.token_type", Counts{2, 3, 1, 1, 1, 4, 3, 1})
+          .with("tokenizer.ggml.scores", std::vector<float>{0, 0, -9, -9, -3, -2, 0, -1})
+          .tokenizer();
+  EXPECT_EQ(tokenizer["model"]["merges"], json::parse(R"([["ab", "ba"], ["b", "a"], ["a", "b"]])"));
+}
+
+// The second text of a pair is of type 1, with what stands around it.
+TEST(GgufTokenizers, TextsOfAPairHaveTypes) {
+  const json processor = sentencePieces().tokenizer()["post_processor"];
+  auto typesOf = [&](const char* key) {
+    std::vector<int> types;
+    for (const json& piece : processor[key])
+      types.push_back(piece.begin().value()["type_id"].get<int>());
+    return types;
+  };
+  EXPECT_EQ(typesOf("single"), (std::vector<int>{0, 0}));
+  EXPECT_EQ(typesOf("pair"), (std::vector<int>{0, 0, 1, 1}));
+}
+
 TEST(GgufTokenizers, WhatStandsAroundATextIsAsked) {
   auto around = [](Model model) {
     const json processor = model.tokenizer()["post_processor"];

@@ -364,6 +364,25 @@ TEST(Tokenizer, TakesTheLikeliestTokensOfAWord) {
   EXPECT_EQ(Tokenizer::parse(file.dump(), "f").decode(std::vector<int>{0, 6, 1}), "axb");
 }
 
+// Pieces that cut a text may have the ids of a vocabulary besides: one that it lacks is unknown.
+TEST(Tokenizer, PiecesHaveTheIdsOfAVocabularyBesides) {
+  json file = smallFile();
+  file["pre_tokenizer"] = {{"type", "WhitespaceSplit"}};
+  file["added_tokens"] = json::array();
+  file["post_processor"] = nullptr;
+  file["model"] = json::parse(R"({"type": "Unigram", "unk_id": 2, "vocab": {"b": 0, "a": 1, "?": 2},
+    "pieces": [["a",-1],["b",-1],["ab",-0.5]]})");
+  auto encode = [&](const char* text) {
+    return Tokenizer::parse(file.dump(), "f").encode(text, kPlain);
+  };
+  EXPECT_EQ(encode("ba ab xb"), (std::vector<int>{0, 1, 2, 2, 0}));
+  file["model"]["unk_id"] = nullptr;
+  expectError(ErrorCode::InvalidFile, "f: model.pieces: a piece has no id, and there is no unk_id",
+              [&] { encode("a"); });
+  file["model"]["pieces"].erase(2);
+  EXPECT_EQ(encode("ba ab"), (std::vector<int>{0, 1, 1, 0})) << "all have one";
+}
+
 TEST(Tokenizer, LooksWholeWordsUp) {
   json file = smallFile();
   file["pre_tokenizer"] = {{"type", "Whitespace"}};
