@@ -150,5 +150,25 @@ TEST(TextEnds, AreWhereAConstraintIsMet) {
   EXPECT_EQ(text.result().stopped, StopReason::Complete);
 }
 
+// The first id is one like others.
+TEST(TextEnds, TheEndMayBeTheFirstToken) {
+  const std::optional<Tokenizer> tokenizer = Tokenizer::parse(
+      R"({"version": "1.0", "added_tokens": [{"id": 0, "content": "<end>", "special": true}],
+    "decoder": {"type": "Fuse"}, "model": {"type": "BPE", "vocab": {"<end>": 0, "a": 1},
+    "merges": []}})",
+      "f");
+  TextGenerationOptions options{.newTokens = 9, .endIds = {0}};
+  options.constraint = Constraint::regex("aa?", *tokenizer);
+  TextInProgress text(tokenizer, options, std::vector<int>{1}, 64, 0);
+  const std::vector<float> logits = {3, 2};
+  EXPECT_EQ(text.permitted(logits)[0], -std::numeric_limits<float>::infinity());
+  text.take(1, {});
+  EXPECT_EQ(text.permitted(logits)[0], 3) << "the text is whole";
+  EXPECT_EQ(text.permitted(logits)[1], 2) << "and may go on";
+  text.take(0, {});
+  EXPECT_EQ(text.result().text, "a");
+  EXPECT_EQ(text.result().stopped, StopReason::EndToken);
+}
+
 }  // namespace
 }  // namespace lathe
