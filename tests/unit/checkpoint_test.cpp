@@ -168,6 +168,19 @@ TEST(CheckWeights, ChecksOptionalWeightsThatArePresent) {
   });
 }
 
+// What nothing is wrong about is not told.
+TEST(CheckWeights, ReportsOnlyWhatIsWrong) {
+  Sharded s;
+  Checkpoint c = Checkpoint::open(s.folder.path());
+  std::vector<ExpectedWeight> expected = {{"a", std::nullopt, {2}}, {"b", std::nullopt, {3}}};
+  EXPECT_EQ(test::messageOf([&] { checkWeights(expected, c); }),
+            c.path() + ": the weights do not fit the model\n1 unexpected:\n  \"c\"");
+  expected.push_back({"c", std::nullopt, {4, 5}});
+  EXPECT_NO_THROW(checkWeights(expected, c));
+  for (int i = 0; i < 20; ++i) expected.push_back({"w" + std::to_string(i), std::nullopt, {1}});
+  EXPECT_TRUE(test::messageOf([&] { checkWeights(expected, c); }).ends_with("  w19 float[1]"));
+}
+
 TEST(CheckWeights, CutsLongLists) {
   Sharded s;
   Checkpoint c = Checkpoint::open(s.folder.path());

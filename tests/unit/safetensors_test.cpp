@@ -444,6 +444,24 @@ TEST(Safetensors, PiecesAreHeldAgainstTheTensor) {
             folder / "a" + ": tensor \"x\" of F32 has not one byte an element");
 }
 
+// Elements of a byte that no dtype of ours names, column by column.
+TEST(Safetensors, PiecesOfBytesAreReadAsTheyAre) {
+  TemporaryFolder folder;
+  std::string content = file(tensor("\"F8_E4M3\"", "[2,3]", "[0,6]"), 6);
+  for (size_t i = 0; i < 6; ++i) content[content.size() - 6 + i] = char(i + 1);
+  const SafetensorsFile f = SafetensorsFile::open(folder.write("a", content));
+  const Array column = f.bytesOfPiece("t", {.axis = 1, .begin = 1, .size = 2});
+  EXPECT_EQ(column.dtype(), DType::U8);
+  EXPECT_EQ(column.shape(), (Shape{2, 2}));
+  for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(column.at(i), (std::array{2, 3, 5, 6}[size_t(i)]));
+}
+
+TEST(Safetensors, NoMetadataIsNotWritten) {
+  EXPECT_EQ(makeSafetensorsHeader({}, {}).find("__metadata__"), std::string::npos);
+  EXPECT_NE(makeSafetensorsHeader({}, {{"a", "b"}}).find(R"("__metadata__":{"a":"b"})"),
+            std::string::npos);
+}
+
 TEST(Safetensors, OtherDtypesAreNamedWhereTheyAreRead) {
   TemporaryFolder folder;
   const std::string path = folder.write("a", file(tensor("\"U16\"", "[2]", "[0,4]"), 4));

@@ -93,6 +93,24 @@ TEST(WeightFolders, ScalesOfBlocksAreNotRounded) {
   EXPECT_EQ(decoded(folder, {{"quant_method", "gptq"}, {"bits", 8}, {"group_size", 2}}), expected);
 }
 
+// Those of bf16 stay so: they are turned, not widened.
+TEST(WeightFolders, NarrowScalesOfBlocksStayNarrow) {
+  const TemporaryFolder folder;
+  Array scales(DType::BF16, {2, 4});
+  const std::vector<float> numbers = {1, 2, 3, 4, 0.125f, 0.25f, 0.5f, 0.75f};
+  for (size_t i = 0; i < numbers.size(); ++i) scales.set(int64_t(i), numbers[i]);
+  saveSafetensors(folder / "model.safetensors",
+                  {{"m.qweight", words({0x82828282, 0x82828282, 0x82828282, 0x82828282}, {1, 4})},
+                   {"m.qzeros", words({0x7f7f7f7f, 0x09090909}, {2, 1})},
+                   {"m.scales", scales}});
+  std::vector<float> expected;
+  for (size_t n = 0; n < 4; ++n)
+    for (int k = 0; k < 4; ++k)
+      expected.push_back((k < 2 ? 2.0f : 120.0f) * numbers[(k < 2 ? 0 : 4) + n]);
+  EXPECT_EQ(decoded(folder, {{"quant_method", "gptq"}, {"bits", 8}, {"group_size", 2}}), expected);
+  EXPECT_EQ(Checkpoint::open(folder.path()).entry("m.weight")->blocks->scale, DType::BF16);
+}
+
 // Without zero points the middle of the range stands for 0, and there is no tensor of them.
 TEST(WeightFolders, AwqMayBeSymmetric) {
   const TemporaryFolder folder;
