@@ -389,6 +389,39 @@ TEST(SentencePieceModels, AreOfTheClassThatReadsThem) {
                 ErrorCode::Unsupported);
 }
 
+// The best score first, then the longest left part, then the longest right one, in characters and
+// not in bytes, wherever the pieces stand.
+TEST(SentencePieceModels, MergesFollowFromTheScores) {
+  FolderFiles files = filesOf("llama");
+  std::string model = piece("<unk>", 2) + piece("<s>", 3) + piece("</s>", 3);
+  for (const char* character : {"a", "b", "c", "\u00e9"}) model += piece(character, 1, -9);
+  model += piece("ab", 1, -3) + piece("bc", 1, -2) + piece("abc", 1, -1);
+  model += piece("a\u00e9", 1, -5) + piece("bb", 1, -4) + piece("abb", 1, -5);
+  files.texts["tokenizer.model"] = model + field(2, flag(3, 2));
+  EXPECT_EQ(json::parse(convertTokenizer(files).value())["model"]["merges"],
+            json::parse(R"([["ab","c"], ["a","bc"], ["b","c"], ["a","b"], ["b","b"], ["ab","b"],
+                           ["a","bb"], ["a","\u00e9"]])"));
+}
+
+// As many as the folder says, the first one last.
+TEST(FolderTokenizers, T5HasMoreTokensBehindItsPieces) {
+  FolderFiles files = filesOf("t5");
+  files.texts.erase("special_tokens_map.json");
+  for (int count : {0, 2}) {
+    files.texts["tokenizer_config.json"] =
+        json{{"tokenizer_class", "T5Tokenizer"}, {"extra_ids", count}}.dump();
+    const json vocabulary = json::parse(convertTokenizer(files).value())["model"]["vocab"];
+    std::vector<std::string> more;
+    for (const json& entry : vocabulary)
+      if (const std::string token = entry[0]; token.starts_with("<extra_id_"))
+        more.push_back(token);
+    if (count == 0)
+      EXPECT_TRUE(more.empty());
+    else
+      EXPECT_EQ(more, (std::vector<std::string>{"<extra_id_1>", "<extra_id_0>"}));
+  }
+}
+
 TEST(FolderTokenizers, MarianHasOneVocabulary) {
   FolderFiles files = filesOf("marian");
   files.texts["tokenizer_config.json"] = R"({"separate_vocabs": true})";
