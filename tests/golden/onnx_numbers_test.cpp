@@ -90,7 +90,10 @@ TEST(OnnxNumbers, GainsOfGroupNormsBeforeOpset21) {
 TEST(OnnxNumbers, PaddingsOfMaxPoolAreTheLowest) {
   for (auto [type, x] : {std::pair(kF32, std::vector<float>{-5, -3, -7}),
                          {kI8, std::vector<float>{-5, -3, -7}},
-                         {kU8, std::vector<float>{5, 3, 7}}}) {
+                         {kU8, std::vector<float>{5, 3, 7}},
+                         {kF32, std::vector<float>{-INFINITY, -INFINITY, -7}},
+                         {kI8, std::vector<float>{-128, -128, -7}},
+                         {kU8, std::vector<float>{0, 0, 7}}}) {
     const std::string pool =
         inner("MaxPool", {"c"}, {"d"},
               listAttribute("kernel_shape", {2}) + listAttribute("pads", {1, 1}));
@@ -98,6 +101,20 @@ TEST(OnnxNumbers, PaddingsOfMaxPoolAreTheLowest) {
         numbersOf(run(cast(type, pool), Array::fromFloats(x, {1, 1, 3}), 22, {1, 1, 4}));
     EXPECT_EQ(got, (Numbers{x[0], std::max(x[0], x[1]), std::max(x[1], x[2]), x[2]})) << type;
   }
+}
+
+// Infinities of the signs that are asked for, and none where neither is.
+TEST(OnnxNumbers, InfinitiesOfEitherSignOrOfNone) {
+  for (int64_t up : {0, 1})
+    for (int64_t down : {0, 1}) {
+      const std::string node =
+          inner("IsInf", {"x"}, {"d"},
+                attribute("detect_positive", up) + attribute("detect_negative", down)) +
+          nodeOf("Cast", {"d"}, attribute("to", kF32));
+      EXPECT_EQ(numbersOf(run(node, row({-INFINITY, -1, 0, NAN, INFINITY}), 20, {5})),
+                (Numbers{double(down), 0, 0, 0, double(up)}))
+          << up << down;
+    }
 }
 
 // A mask that ends before the keys hides those behind it, of either kind.

@@ -40,6 +40,19 @@ TEST(NnDiT, PatchesMustTileTheImage) {
       "are numbers and multiples of 2, got f32[1, 3, 6, 7]");
 }
 
+// CLIP's patches have none.
+TEST(NnDiT, PatchesMayHaveNoBias) {
+  for (bool bias : {true, false}) {
+    Graph g;
+    Tensor image = g.input("image", DType::F32, {1, 3, 6, 8});
+    const Tensor y = nn::PatchEmbedding(g, "p", 3, 2, 16, {.bias = bias})(image);
+    EXPECT_EQ(nn::typeText(y), "f32[1, 12, 16]");
+    g.output("y", y);
+    EXPECT_TRUE(has(g.text(), "\"p.proj.weight\""));
+    EXPECT_EQ(has(g.text(), "\"p.proj.bias\""), bias);
+  }
+}
+
 TEST(NnDiT, AnotherImageSizeIsNamed) {
   Graph g;
   nn::DiT model(g, "dit", {.image = {4, 4}, .dModel = 16, .layers = 1, .heads = 2});
