@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <regex>
+
 #include "lathe/lathe.h"
 
 namespace lathe {
@@ -342,6 +344,17 @@ TEST_P(FamilyDefaults, AreThoseOfTransformers) {
     config[field.name] = field.other;
     EXPECT_FALSE(textOf(config) == missing) << field.other << " changes nothing";
   }
+}
+// One text, one image, one token: whatever a graph is for many of works for one.
+TEST_P(FamilyDefaults, SizesOfCallsBeginAtOne) {
+  json config = GetParam().config;
+  config["architectures"] = {GetParam().architecture};
+  const std::string text = textOf(config);
+  const std::regex dim("lathe\\.dim @(\\w+) (\\d+) to");
+  int found = 0;
+  for (std::sregex_iterator it(text.begin(), text.end(), dim), end; it != end; ++it, ++found)
+    EXPECT_EQ((*it)[2], "1") << (*it)[1];
+  EXPECT_GT(found, 0) << text;
 }
 std::string nameOf(const testing::TestParamInfo<Class>& info) { return info.param.architecture; }
 INSTANTIATE_TEST_SUITE_P(Decoders, FamilyDefaults, testing::ValuesIn(decoders()), nameOf);
