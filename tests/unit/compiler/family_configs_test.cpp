@@ -223,6 +223,22 @@ json vit() {
   return c;
 }
 
+// Some checkpoints leave out biases of zeros; those that a checkpoint has count.
+TEST(FamilyConfigs, BiasesOfLogitsAreAddedWhereTheCheckpointHasThem) {
+  const std::string name = "final_logits_bias";
+  for (const char* architecture : {"MarianMTModel", "BartForConditionalGeneration"}) {
+    json config = marian();
+    config["architectures"] = {architecture};
+    auto has = [&](const FamilyOptions& options) {
+      return build(config, options).text().find(name) != std::string::npos;
+    };
+    EXPECT_TRUE(has({})) << architecture;
+    EXPECT_TRUE(has({.hasWeight = [](std::string_view) { return true; }})) << architecture;
+    EXPECT_FALSE(has({.hasWeight = [&](std::string_view weight) { return weight != name; }}))
+        << architecture;
+  }
+}
+
 TEST(FamilyConfigs, BlocksOfACacheAreFromOneTokenToAllPositions) {
   const json llama = decoder("LlamaForCausalLM");
   for (int64_t block : {1, 3, 16}) {
