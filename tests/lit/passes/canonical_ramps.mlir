@@ -71,3 +71,49 @@ func.func @wrapping_ramps(%x: tensor<4xi1>) -> (tensor<4xi1>, tensor<4xi1>) {
   %s = lathe.logical_and %d, %x : tensor<4xi1>, tensor<4xi1>
   return %c, %s : tensor<4xi1>, tensor<4xi1>
 }
+
+// Floats lie between whole numbers, and narrow integers wrap: of neither a range proves anything.
+// CHECK-LABEL: @no_indices
+// CHECK: %[[A:.*]] = lathe.compare ge %{{.*}} : tensor<3xf32>, tensor<f32>
+// CHECK: %[[X:.*]] = lathe.logical_and %[[A]], %arg0
+// CHECK: %[[B:.*]] = lathe.compare ge %{{.*}} : tensor<3xi8>, tensor<i8>
+// CHECK: %[[Y:.*]] = lathe.logical_and %[[B]], %arg0
+// CHECK: return %[[X]], %[[Y]]
+func.func @no_indices(%x: tensor<3xi1>) -> (tensor<3xi1>, tensor<3xi1>) {
+  %f = lathe.iota <3> axis 0 dtype f32
+  %half = lathe.constant dense<0.5> : tensor<f32>
+  %a = lathe.compare ge %f, %half : tensor<3xf32>, tensor<f32>
+  %y = lathe.logical_and %a, %x : tensor<3xi1>, tensor<3xi1>
+  %i = lathe.iota <3> axis 0 dtype i8
+  %high = lathe.constant dense<126> : tensor<i8>
+  %s = lathe.add %i, %high : tensor<3xi8>, tensor<i8>
+  %b = lathe.compare ge %s, %high : tensor<3xi8>, tensor<i8>
+  %z = lathe.logical_and %b, %x : tensor<3xi1>, tensor<3xi1>
+  return %y, %z : tensor<3xi1>, tensor<3xi1>
+}
+
+// A ramp of a named size is at least 0; taken off a number it has no lowest value. Of numbers only
+// some are above the one in their middle.
+// CHECK-LABEL: @ends_of_ramps
+// CHECK: %[[N:.*]] = lathe.compare {{.*}} : tensor<?xi64, #lathe.dims<seq>>, tensor<i64>
+// CHECK: %[[B:.*]] = lathe.logical_and %[[N]], %arg0
+// CHECK: %[[M:.*]] = lathe.compare gt {{.*}} : tensor<5xi64>, tensor<i64>
+// CHECK: %[[C:.*]] = lathe.logical_and %[[M]], %arg1
+// CHECK: return %arg0, %[[B]], %[[C]]
+!s = tensor<?xi1, #lathe.dims<seq>>
+func.func @ends_of_ramps(%x: !s, %y: tensor<5xi1>) -> (!s, !s, tensor<5xi1>) {
+  %zero = lathe.constant dense<0> : tensor<i64>
+  %i = lathe.iota <seq> axis 0 dtype i64
+  %p = lathe.compare ge %i, %zero : tensor<?xi64, #lathe.dims<seq>>, tensor<i64>
+  %a = lathe.logical_and %p, %x : !s, !s
+  %far = lathe.constant dense<-600000000> : tensor<i64>
+  %five = lathe.constant dense<5> : tensor<i64>
+  %turned = lathe.sub %five, %i : tensor<i64>, tensor<?xi64, #lathe.dims<seq>>
+  %n = lathe.compare ge %turned, %far : tensor<?xi64, #lathe.dims<seq>>, tensor<i64>
+  %b = lathe.logical_and %n, %x : !s, !s
+  %two = lathe.constant dense<2> : tensor<i64>
+  %j = lathe.iota <5> axis 0 dtype i64
+  %m = lathe.compare gt %j, %two : tensor<5xi64>, tensor<i64>
+  %c = lathe.logical_and %m, %y : tensor<5xi1>, tensor<5xi1>
+  return %a, %b, %c : !s, !s, tensor<5xi1>
+}

@@ -110,3 +110,40 @@ func.func @two_of_a_layout(%x: tensor<4x6x8xf32>, %z: tensor<24xf32>) -> (tensor
   %s = lathe.slice %r starts <1, 0> sizes <2, 4> strides [1, 1] : tensor<6x4xf32>
   return %y, %s : tensor<2x4x8xf32>, tensor<2x4xf32>
 }
+
+// Parts that would follow each other are one slice of one value, not of two.
+// CHECK-LABEL: @parts_of_two_values
+// CHECK: %[[A:.*]] = lathe.slice %arg0 starts <0, 1> sizes <4, 2>
+// CHECK: %[[B:.*]] = lathe.slice %arg1 starts <0, 3> sizes <4, 2>
+// CHECK: lathe.concat %[[A]], %[[B]] axis 1
+func.func @parts_of_two_values(%x: tensor<4x6xf32>, %y: tensor<4x6xf32>) -> tensor<4x4xf32> {
+  %a = lathe.slice %x starts <0, 1> sizes <4, 2> strides [1, 1] : tensor<4x6xf32>
+  %b = lathe.slice %y starts <0, 3> sizes <4, 2> strides [1, 1] : tensor<4x6xf32>
+  %c = lathe.concat %a, %b axis 1 : tensor<4x2xf32>, tensor<4x2xf32>
+  return %c : tensor<4x4xf32>
+}
+
+// An index of one axis and a part of another that also begins at 0 stay behind the layout.
+// CHECK-LABEL: @index_and_part
+// CHECK: %[[T:.*]] = lathe.transpose %arg0 [1, 2, 0]
+// CHECK: %[[A:.*]] = lathe.slice %[[T]] starts <2, 0, 0> sizes <1, 3, 4>
+// CHECK: %[[R:.*]] = lathe.reshape %arg1 to <6, 4, 5>
+// CHECK: %[[B:.*]] = lathe.slice %[[R]] starts <2, 0, 0> sizes <1, 2, 5>
+// CHECK: return %[[A]], %[[B]]
+func.func @index_and_part(%x: tensor<4x6x5xf32>, %y: tensor<24x5xf32>) -> (tensor<1x3x4xf32>, tensor<1x2x5xf32>) {
+  %t = lathe.transpose %x [1, 2, 0] : tensor<4x6x5xf32>
+  %a = lathe.slice %t starts <2, 0, 0> sizes <1, 3, 4> strides [1, 1, 1] : tensor<6x5x4xf32>
+  %r = lathe.reshape %y to <6, 4, 5> : tensor<24x5xf32>
+  %b = lathe.slice %r starts <2, 0, 0> sizes <1, 2, 5> strides [1, 1, 1] : tensor<6x4x5xf32>
+  return %a, %b : tensor<1x3x4xf32>, tensor<1x2x5xf32>
+}
+
+// Half of all rows, laid end to end, is a part of no axis.
+// CHECK-LABEL: @index_across_axes
+// CHECK: %[[R:.*]] = lathe.reshape %arg0 to <2, 12>
+// CHECK: lathe.slice %[[R]] starts <1, 0> sizes <1, 12>
+func.func @index_across_axes(%x: tensor<4x6xf32>) -> tensor<1x12xf32> {
+  %r = lathe.reshape %x to <2, 12> : tensor<4x6xf32>
+  %y = lathe.slice %r starts <1, 0> sizes <1, 12> strides [1, 1] : tensor<2x12xf32>
+  return %y : tensor<1x12xf32>
+}

@@ -44,6 +44,20 @@ func.func @turned_otherwise(%x: tensor<8x5x1xf32>, %i: tensor<5xi64>) -> tensor<
 
 // -----
 
+// The last two axes of what is turned are the choice and the columns.
+// CHECK: remark: grouped_linear-rows-kept: {{.*}}lathe.transpose: wanted the last two axes of the weights swapped
+// LEFT-LABEL: @turned_round
+// LEFT: lathe.matmul
+func.func @turned_round(%x: tensor<4x1x4xf32>, %i: tensor<4xi64>) -> tensor<4x1x4xf32> {
+  %w = lathe.weight "w" : tensor<3x4x4xf32>
+  %c = lathe.gather %w, %i axis 0 : tensor<3x4x4xf32>, tensor<4xi64>
+  %t = lathe.transpose %c [2, 0, 1] : tensor<4x4x4xf32>
+  %y = lathe.matmul %x, %t : tensor<4x1x4xf32>, tensor<4x4x4xf32>
+  return %y : tensor<4x1x4xf32>
+}
+
+// -----
+
 // Columns of every weight are chosen, not weights.
 // CHECK: remark: grouped_linear-kept: {{.*}}lathe.gather differs in 'axis': wanted 0
 // LEFT-LABEL: @other_axis
@@ -96,4 +110,35 @@ func.func @inner_axes_joined(%x: tensor<5x8x1xf32>, %i: tensor<5x2xi64>) -> tens
   %p = lathe.matmul %j, %x : tensor<5x16x8xf32>, tensor<5x8x1xf32>
   %y = lathe.reshape %p to <5, 2, 8> : tensor<5x16x1xf32>
   return %y : tensor<5x2x8xf32>
+}
+
+// -----
+
+// Inner axes again, as nothing turns the weights.
+// CHECK: remark: grouped_linear-joined-rows: {{.*}}lathe.reshape: the columns of the chosen weights are not side by side
+// LEFT-LABEL: @joined_as_they_lie
+// LEFT: lathe.matmul
+func.func @joined_as_they_lie(%x: tensor<5x1x8xf32>, %i: tensor<5x2xi64>) -> tensor<5x2x8xf32> {
+  %w = lathe.weight "w" : tensor<3x4x16xf32>
+  %c = lathe.gather %w, %i axis 0 : tensor<3x4x16xf32>, tensor<5x2xi64>
+  %j = lathe.reshape %c to <5, 8, 16> : tensor<5x2x4x16xf32>
+  %p = lathe.matmul %x, %j : tensor<5x1x8xf32>, tensor<5x8x16xf32>
+  %y = lathe.reshape %p to <5, 2, 8> : tensor<5x1x16xf32>
+  return %y : tensor<5x2x8xf32>
+}
+
+// -----
+
+// The columns are those of other rows.
+// CHECK: remark: grouped_linear-joined-rows: {{.*}}lathe.reshape: the columns of the chosen weights are not side by side
+// LEFT-LABEL: @joined_across_rows
+// LEFT: lathe.matmul
+func.func @joined_across_rows(%x: tensor<2x1x8xf32>, %i: tensor<2x2xi64>) -> tensor<2x2x6xf32> {
+  %w = lathe.weight "w" : tensor<3x8x6xf32>
+  %c = lathe.gather %w, %i axis 0 : tensor<3x8x6xf32>, tensor<2x2xi64>
+  %t = lathe.transpose %c [1, 2, 0, 3] : tensor<2x2x8x6xf32>
+  %j = lathe.reshape %t to <2, 8, 12> : tensor<2x8x2x6xf32>
+  %p = lathe.matmul %x, %j : tensor<2x1x8xf32>, tensor<2x8x12xf32>
+  %y = lathe.reshape %p to <2, 2, 6> : tensor<2x1x12xf32>
+  return %y : tensor<2x2x6xf32>
 }

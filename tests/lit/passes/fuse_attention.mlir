@@ -655,3 +655,50 @@ func.func @sizes_as_last_elements(%q: tensor<2x?x4xf32, #lathe.dims<2, seq, 4>>,
   %y = lathe.matmul %w, %k : tensor<2x?x?xf32, #lathe.dims<2, seq, cache>>, tensor<2x?x4xf32, #lathe.dims<2, cache, 4>>
   return %y : tensor<2x?x4xf32, #lathe.dims<2, seq, 4>>
 }
+
+// A computed number as a part of a table that is the same in each place.
+// CHECK-LABEL: @offset_from_a_table
+// CHECK: lathe.attention %arg0, %arg1, %arg1 scale 1.000000e+00 causal bottom_right
+// CHECK-NEXT: return
+func.func @offset_from_a_table(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>) -> tensor<2x3x4xf32> {
+  %lowest = lathe.constant dense<0xFF800000> : tensor<f32>
+  %zero = lathe.constant dense<0> : tensor<i64>
+  %two = lathe.constant dense<2> : tensor<i64>
+  %n = lathe.iota <3, 8> axis 1 dtype i64
+  %z = lathe.mul %zero, %n : tensor<i64>, tensor<3x8xi64>
+  %e = lathe.add %z, %two : tensor<3x8xi64>, tensor<i64>
+  %one = lathe.slice %e starts <0, 2> sizes <1, 1> strides [1, 1] : tensor<3x8xi64>
+  %d = lathe.reduce_sum %one axes [0, 1] keep_dims false : tensor<1x1xi64>
+  %i = lathe.iota <3, 1> axis 0 dtype i64
+  %r = lathe.add %i, %d : tensor<3x1xi64>, tensor<i64>
+  %j = lathe.iota <5> axis 0 dtype i64
+  %c = lathe.compare le %j, %r : tensor<5xi64>, tensor<3x1xi64>
+  %t = lathe.transpose %k [0, 2, 1] : tensor<2x5x4xf32>
+  %s = lathe.matmul %q, %t : tensor<2x3x4xf32>, tensor<2x4x5xf32>
+  %l = lathe.select %c, %s, %lowest : tensor<3x5xi1>, tensor<2x3x5xf32>, tensor<f32>
+  %p = lathe.softmax %l axis 2 : tensor<2x3x5xf32>
+  %y = lathe.matmul %p, %k : tensor<2x3x5xf32>, tensor<2x5x4xf32>
+  return %y : tensor<2x3x4xf32>
+}
+
+// The greatest of an axis along which a ramp does not run is not the last of the ramp.
+// CHECK-LABEL: @greatest_across_a_ramp
+// CHECK: lathe.attention {{.*}} mask
+// CHECK-NOT: causal
+// CHECK: return
+func.func @greatest_across_a_ramp(%q: tensor<2x1x4xf32>, %k: tensor<2x5x4xf32>) -> tensor<2x1x4xf32> {
+  %lowest = lathe.constant dense<0xFF800000> : tensor<f32>
+  %two = lathe.constant dense<2> : tensor<i64>
+  %n = lathe.iota <3, 4> axis 0 dtype i64
+  %r = lathe.reduce_max %n axes [1] keep_dims true : tensor<3x4xi64>
+  %s = lathe.slice %r starts <0, 0> sizes <1, 1> strides [1, 1] : tensor<3x1xi64>
+  %a = lathe.add %s, %two : tensor<1x1xi64>, tensor<i64>
+  %j = lathe.iota <5> axis 0 dtype i64
+  %c = lathe.compare le %j, %a : tensor<5xi64>, tensor<1x1xi64>
+  %t = lathe.transpose %k [0, 2, 1] : tensor<2x5x4xf32>
+  %p = lathe.matmul %q, %t : tensor<2x1x4xf32>, tensor<2x4x5xf32>
+  %l = lathe.select %c, %p, %lowest : tensor<1x5xi1>, tensor<2x1x5xf32>, tensor<f32>
+  %w = lathe.softmax %l axis 2 : tensor<2x1x5xf32>
+  %y = lathe.matmul %w, %k : tensor<2x1x5xf32>, tensor<2x5x4xf32>
+  return %y : tensor<2x1x4xf32>
+}

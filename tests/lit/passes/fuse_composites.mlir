@@ -106,3 +106,23 @@ func.func @mixed_heads(%q: tensor<2x2x1x8xf32>, %k: tensor<9x2x4x8xf32>, %t: ten
   %y = lathe.attention %q, %kr, %kr positions %p scale 0.5 causal positions : tensor<2x2x1x8xf32>, tensor<2x2x20x8xf32>, tensor<2x2x20x8xf32> positions tensor<2xi64>
   return %y : tensor<2x2x1x8xf32>
 }
+
+// What is added where batch and heads are one axis stays a sum: the condition has no heads.
+// CHECK-LABEL: @added_to_joined_heads
+// CHECK: %[[B:.*]] = lathe.select %arg2
+// CHECK: %[[M:.*]] = lathe.reshape %[[B]] to <2, 3, 3, 5>
+// CHECK: lathe.attention {{.*}} mask %[[M]]
+// CHECK-NOT: lathe.softmax
+func.func @added_to_joined_heads(%q: tensor<6x3x8xf32>, %k: tensor<6x5x8xf32>, %c: tensor<6x3x5xi1>) -> tensor<6x3x8xf32> {
+  %lowest = lathe.constant dense<0xFF800000> : tensor<f32>
+  %zero = lathe.constant dense<0.0> : tensor<f32>
+  %b = lathe.select %c, %zero, %lowest : tensor<6x3x5xi1>, tensor<f32>, tensor<f32>
+  %t = lathe.transpose %k [0, 2, 1] : tensor<6x5x8xf32>
+  %s = lathe.matmul %q, %t : tensor<6x3x8xf32>, tensor<6x8x5xf32>
+  %a = lathe.add %s, %b : tensor<6x3x5xf32>, tensor<6x3x5xf32>
+  %apart = lathe.reshape %a to <2, 3, 3, 5> : tensor<6x3x5xf32>
+  %p = lathe.softmax %apart axis 3 : tensor<2x3x3x5xf32>
+  %joined = lathe.reshape %p to <6, 3, 5> : tensor<2x3x3x5xf32>
+  %y = lathe.matmul %joined, %k : tensor<6x3x5xf32>, tensor<6x5x8xf32>
+  return %y : tensor<6x3x8xf32>
+}

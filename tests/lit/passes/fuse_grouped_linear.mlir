@@ -100,6 +100,20 @@ func.func @joined_and_flipped(%x: tensor<5x8xf32>, %i: tensor<5x2xi64>) -> tenso
   return %y : tensor<5x2x6xf32>
 }
 
+// CHECK-LABEL: @joined_and_turned
+// CHECK: lathe.grouped_linear %{{.*}}, %{{.*}} by %arg1 layout in_out : tensor<5x1x8xf32>
+// CHECK-NOT: lathe.matmul
+func.func @joined_and_turned(%x: tensor<5x8xf32>, %i: tensor<5x2xi64>) -> tensor<5x2x6xf32> {
+  %w = lathe.weight "w" : tensor<3x8x6xf32>
+  %c = lathe.gather %w, %i axis 0 : tensor<3x8x6xf32>, tensor<5x2xi64>
+  %t = lathe.transpose %c [0, 1, 3, 2] : tensor<5x2x8x6xf32>
+  %j = lathe.reshape %t to <5, 12, 8> : tensor<5x2x6x8xf32>
+  %xc = lathe.reshape %x to <5, 8, 1> : tensor<5x8xf32>
+  %p = lathe.matmul %j, %xc : tensor<5x12x8xf32>, tensor<5x8x1xf32>
+  %y = lathe.reshape %p to <5, 2, 6> : tensor<5x12x1xf32>
+  return %y : tensor<5x2x6xf32>
+}
+
 // CHECK-LABEL: @joined_behind_the_inner_axis
 // CHECK: lathe.grouped_linear %{{.*}}, %{{.*}} by %arg1 layout in_out : tensor<5x1x8xf32>
 // CHECK-NOT: lathe.matmul

@@ -189,3 +189,19 @@ func.func @laid_out_between_casts(%h: tensor<4x8xbf16>) -> tensor<2x2x8xbf16> {
   %y = lathe.cast %p to bf16 : tensor<2x2x8xf32>
   return %y : tensor<2x2x8xbf16>
 }
+
+// A mask that is added, on either side, to scores of which nobody knows where they come from.
+// CHECK-LABEL: @added_to_an_argument
+// CHECK: lathe.softmax %arg0 mask %arg1 axis 2
+// CHECK-NEXT: lathe.softmax %arg0 mask %arg1 axis 2
+// CHECK-NEXT: return
+func.func @added_to_an_argument(%x: tensor<2x3x5xf32>, %c: tensor<3x5xi1>) -> (tensor<2x3x5xf32>, tensor<2x3x5xf32>) {
+  %lowest = lathe.constant dense<0xFF800000> : tensor<f32>
+  %zero = lathe.constant dense<0.0> : tensor<f32>
+  %b = lathe.select %c, %zero, %lowest : tensor<3x5xi1>, tensor<f32>, tensor<f32>
+  %r = lathe.add %x, %b : tensor<2x3x5xf32>, tensor<3x5xf32>
+  %l = lathe.add %b, %x : tensor<3x5xf32>, tensor<2x3x5xf32>
+  %y = lathe.softmax %r axis 2 : tensor<2x3x5xf32>
+  %z = lathe.softmax %l axis 2 : tensor<2x3x5xf32>
+  return %y, %z : tensor<2x3x5xf32>, tensor<2x3x5xf32>
+}
