@@ -352,3 +352,49 @@ func.func @one_minus_laid_out(%c: !m) -> tensor<8x1x8xf32> {
   %a = lathe.sub %one, %r : tensor<f32>, tensor<8x1x8xf32>
   return %a : tensor<8x1x8xf32>
 }
+
+// A difference of a selection of two numbers and a third one, from either side, selects both results.
+// CHECK-LABEL: @differences_of_numbers
+// CHECK-DAG: %[[A:.*]] = lathe.constant dense<-5.000000e+00>
+// CHECK-DAG: %[[B:.*]] = lathe.constant dense<-4.000000e+00>
+// CHECK-DAG: %[[X:.*]] = lathe.select %arg0, %[[A]], %[[B]]
+// CHECK-DAG: %[[C:.*]] = lathe.constant dense<5.000000e+00>
+// CHECK-DAG: %[[D:.*]] = lathe.constant dense<4.000000e+00>
+// CHECK-DAG: %[[Y:.*]] = lathe.select %arg0, %[[C]], %[[D]]
+// CHECK: return %[[X]], %[[Y]]
+func.func @differences_of_numbers(%c: tensor<4xi1>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %one = lathe.constant dense<1.0> : tensor<f32>
+  %two = lathe.constant dense<2.0> : tensor<f32>
+  %six = lathe.constant dense<6.0> : tensor<f32>
+  %s = lathe.select %c, %one, %two : tensor<4xi1>, tensor<f32>, tensor<f32>
+  %x = lathe.sub %s, %six : tensor<4xf32>, tensor<f32>
+  %y = lathe.sub %six, %s : tensor<f32>, tensor<4xf32>
+  return %x, %y : tensor<4xf32>, tensor<4xf32>
+}
+
+// One minus a condition is its negation, one minus a number is not.
+// CHECK-LABEL: @one_minus_numbers
+// CHECK: lathe.sub
+// CHECK: lathe.logical_not %arg1
+// CHECK-NOT: lathe.sub
+func.func @one_minus_numbers(%n: tensor<4xi64>, %c: tensor<4xi1>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %one = lathe.constant dense<1.0> : tensor<f32>
+  %a = lathe.cast %n to f32 : tensor<4xi64>
+  %x = lathe.sub %one, %a : tensor<f32>, tensor<4xf32>
+  %b = lathe.cast %c to f32 : tensor<4xi1>
+  %y = lathe.sub %one, %b : tensor<f32>, tensor<4xf32>
+  return %x, %y : tensor<4xf32>, tensor<4xf32>
+}
+
+// Masked scores that are also read as they are stay in front of the scale.
+// CHECK-LABEL: @masked_scores_of_two_users
+// CHECK: %[[S:.*]] = lathe.select %arg0, %arg1
+// CHECK: %[[Y:.*]] = lathe.mul %[[S]]
+// CHECK: return %[[S]], %[[Y]]
+func.func @masked_scores_of_two_users(%c: tensor<4xi1>, %x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %low = lathe.constant dense<0xFF800000> : tensor<f32>
+  %two = lathe.constant dense<2.0> : tensor<f32>
+  %s = lathe.select %c, %x, %low : tensor<4xi1>, tensor<4xf32>, tensor<f32>
+  %y = lathe.mul %s, %two : tensor<4xf32>, tensor<f32>
+  return %s, %y : tensor<4xf32>, tensor<4xf32>
+}

@@ -147,3 +147,34 @@ func.func @turned_repeat(%q: tensor<2x4x3x8xf32>, %k: tensor<2x5x2x8xf32>) -> te
   %s = lathe.matmul %q, %t : tensor<2x4x3x8xf32>, tensor<2x4x8x5xf32>
   return %s : tensor<2x4x3x5xf32>
 }
+
+// The only row several times is repeated; a table of indices repeats no axis.
+// CHECK-LABEL: @one_row_and_tables
+// CHECK: %[[B:.*]] = lathe.broadcast
+// CHECK: %[[Y:.*]] = lathe.reshape %[[B]] to <3, 2>
+// CHECK: %[[Z:.*]] = lathe.gather %arg1
+// CHECK: return %[[Y]], %[[Z]]
+func.func @one_row_and_tables(%x: tensor<1x2xf32>, %t: tensor<4x2xf32>) -> (tensor<3x2xf32>, tensor<4x2x2xf32>) {
+  %i = lathe.constant dense<0> : tensor<3xi64>
+  %y = lathe.gather %x, %i axis 0 : tensor<1x2xf32>, tensor<3xi64>
+  %j = lathe.constant dense<[[0, 0], [1, 1], [2, 2], [3, 3]]> : tensor<4x2xi64>
+  %z = lathe.gather %t, %j axis 0 : tensor<4x2xf32>, tensor<4x2xi64>
+  return %y, %z : tensor<3x2xf32>, tensor<4x2x2xf32>
+}
+
+// In front of a product's right side the repeated heads are turned first, and the keys' own swap
+// stays last.
+// CHECK-LABEL: @keys_of_a_product
+// CHECK: %[[T:.*]] = lathe.transpose %arg1 [0, 2, 1, 3]
+// CHECK: lathe.broadcast
+// CHECK: %[[R:.*]] = lathe.reshape {{.*}} to <2, 6, 4, 5>
+// CHECK: %[[S:.*]] = lathe.transpose %[[R]] [0, 1, 3, 2]
+// CHECK: lathe.matmul %arg0, %[[S]]
+func.func @keys_of_a_product(%q: tensor<2x6x7x5xf32>, %k: tensor<2x4x3x5xf32>) -> tensor<2x6x7x4xf32> {
+  %o = lathe.reshape %k to <2, 4, 3, 1, 5> : tensor<2x4x3x5xf32>
+  %b = lathe.broadcast %o to <2, 4, 3, 2, 5> : tensor<2x4x3x1x5xf32>
+  %r = lathe.reshape %b to <2, 4, 6, 5> : tensor<2x4x3x2x5xf32>
+  %t = lathe.transpose %r [0, 2, 3, 1] : tensor<2x4x6x5xf32>
+  %y = lathe.matmul %q, %t : tensor<2x6x7x5xf32>, tensor<2x6x5x4xf32>
+  return %y : tensor<2x6x7x4xf32>
+}
