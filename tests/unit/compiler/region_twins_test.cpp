@@ -51,6 +51,13 @@ TEST(RegionTwins, SmallOnesOfOneTextAreJoined) {
   EXPECT_EQ(regionsOf("%a = lathe.exp %x : T\n%b = lathe.neg %y : T"), 2);
 }
 
+TEST(RegionTwins, PairsMayLieBetweenEachOther) {
+  EXPECT_EQ(regionsOf("%p = lathe.exp %x : T\n%q = lathe.neg %y : T\n"
+                      "%r = lathe.exp %y : T\n%s = lathe.neg %x : T\n"
+                      "%a = lathe.matmul %p, %q : T, T\n%b = lathe.matmul %r, %s : T, T"),
+            2);
+}
+
 TEST(RegionTwins, WhatTheSecondReadsIsThereWhenTheFirstBegins) {
   EXPECT_EQ(regionsOf("%a = lathe.exp %x : T\n%m = lathe.matmul %y, %y : T, T\n"
                       "%b = lathe.exp %m : T"),
