@@ -17,15 +17,20 @@ namespace lathe {
 #include "lathe/passes/passes.h.inc"
 namespace {
 
-// How near a pattern came, as a share: a short pattern must not win by being short.
-bool isNearer(const NearMiss& a, const NearMiss& b) {
-  int mine = a.miss.matched * b.pattern->opCount(), other = b.miss.matched * a.pattern->opCount();
-  return mine > other || (mine == other && a.miss.why > b.miss.why);
-}
-
 // Another op in its place says less than an attribute, a constant or a user in the way.
 bool isStructural(const NearMiss& near) {
   return !near.pattern || near.miss.why <= Miss::Why::OperandCount;
+}
+
+// How near a pattern came, as a share: a short pattern must not win by being short, nor by a root
+// that the others have, too.
+bool isNearer(const NearMiss& a, const NearMiss& b) {
+  auto matched = [](const NearMiss& near) {
+    return near.miss.matched == 1 && isStructural(near) ? 0 : near.miss.matched;
+  };
+  const int mine = matched(a) * b.pattern->opCount(), other = matched(b) * a.pattern->opCount();
+  if (mine != other) return mine > other;
+  return std::pair(a.miss.matched > 0, a.miss.why) > std::pair(b.miss.matched > 0, b.miss.why);
 }
 
 const Goal* ownerOf(const DagPattern& p) {

@@ -517,3 +517,20 @@ func.func @softmax_by_the_inverse(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %y = lathe.mul %i, %e : tensor<4x1xf32>, tensor<4x8xf32>
   return %y : tensor<4x8xf32>
 }
+
+// -----
+
+// Turned the other way: what the halves are made of is told, not that a whole rotation is no part.
+// CHECK: remark: rope-half: {{.*}}wanted lathe.sub, found lathe.add at
+func.func @rope_turned_back(%x: tensor<5x8xf32>, %c: tensor<5x4xf32>, %s: tensor<5x4xf32>) -> tensor<5x8xf32> {
+  %a = lathe.slice %x starts <0, 0> sizes <5, 4> strides [1, 1] : tensor<5x8xf32>
+  %b = lathe.slice %x starts <0, 4> sizes <5, 4> strides [1, 1] : tensor<5x8xf32>
+  %ac = lathe.mul %a, %c : tensor<5x4xf32>, tensor<5x4xf32>
+  %bs = lathe.mul %b, %s : tensor<5x4xf32>, tensor<5x4xf32>
+  %as = lathe.mul %a, %s : tensor<5x4xf32>, tensor<5x4xf32>
+  %bc = lathe.mul %b, %c : tensor<5x4xf32>, tensor<5x4xf32>
+  %f = lathe.add %ac, %bs : tensor<5x4xf32>, tensor<5x4xf32>
+  %g = lathe.sub %bc, %as : tensor<5x4xf32>, tensor<5x4xf32>
+  %y = lathe.concat %f, %g axis 1 : tensor<5x4xf32>, tensor<5x4xf32>
+  return %y : tensor<5x8xf32>
+}
