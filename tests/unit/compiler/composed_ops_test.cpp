@@ -305,8 +305,11 @@ TEST(Einsum, ProductsSumsAndOrders) {
   expectBoth({a, a}, [](T t) { return einsum("ij, ij -> i", {t[0], t[1]}); }, {2}, {5, 50});
   expectBoth({a, a}, [](T t) { return einsum("ij,ij->ij", {t[0], t[1]}); }, {2, 3},
              {0, 1, 4, 9, 16, 25});
+  expect({a, b}, [](T t) { return einsum("Ij,jK->KI", {t[0], t[1]}); }, {2, 2}, {4, 16, 6, 15});
   const Array v = floats({1, 2}, {2});
   expect({v, v}, [](T t) { return einsum("i,j->ij", {t[0], t[1]}); }, {2, 2}, {1, 2, 2, 4});
+  // A scalar has no letters, in the last place neither.
+  expect({v, floats({3}, {})}, [](T t) { return einsum("i,->i", {t[0], t[1]}); }, {2}, {3, 6});
   expect({v, v, v}, [](T t) { return einsum("i,i,j->j", {t[0], t[1], t[2]}); }, {2}, {5, 10});
   expect({ints({1, 2}, {2}), ints({3, 4}, {2})}, [](T t) { return einsum("i,i->", {t[0], t[1]}); },
          {}, {11});
