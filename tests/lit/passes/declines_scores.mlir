@@ -211,6 +211,22 @@ func.func @steep_under_fill(%q: !q, %k: !k, %m: tensor<3x5xi1>) -> !q {
   return %y : !q
 }
 
+// A ramp that f16 may have made infinite.
+// CHECK: remark: attention: {{.*}}lathe.add: a mask is added under a finite fill
+func.func @half_precision_under_fill(%q: !q, %k: !k, %m: tensor<3x5xi1>) -> !q {
+  %fill = lathe.constant dense<-1.0e30> : tensor<f32>
+  %ramp = lathe.iota <5> axis 0 dtype f32
+  %h = lathe.cast %ramp to f16 : tensor<5xf32>
+  %b = lathe.cast %h to f32 : tensor<5xf16>
+  %t = lathe.transpose %k [0, 2, 1] : !k
+  %s = lathe.matmul %q, %t : !q, !t
+  %l = lathe.add %s, %b : !s, tensor<5xf32>
+  %a = lathe.select %m, %l, %fill : tensor<3x5xi1>, !s, tensor<f32>
+  %p = lathe.softmax %a axis 2 : !s
+  %y = lathe.matmul %p, %k : !s, !k
+  return %y : !q
+}
+
 // CHECK: remark: attention: {{.*}}lathe.add: the added mask is scaled with the scores
 func.func @bias_under_scale(%q: !q, %k: !k, %b: tensor<3x5xf32>) -> !q {
   %c = lathe.constant dense<0.5> : tensor<f32>

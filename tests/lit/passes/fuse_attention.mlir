@@ -702,3 +702,36 @@ func.func @greatest_across_a_ramp(%q: tensor<2x1x4xf32>, %k: tensor<2x5x4xf32>) 
   %y = lathe.matmul %w, %k : tensor<2x1x5xf32>, tensor<2x5x4xf32>
   return %y : tensor<2x1x4xf32>
 }
+
+// Numbers that stay far above the fill, too: chosen from a ramp, sums along an axis, and the inverse
+// of a power.
+// CHECK-LABEL: @bounded_under_fill
+// CHECK-COUNT-3: lathe.attention {{.*}} mask {{.*}} masked_row uniform
+// CHECK-NOT: lathe.softmax
+func.func @bounded_under_fill(%q: tensor<2x3x4xf32>, %r: tensor<2x3x4xf32>, %s: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>, %m: tensor<3x5xi1>, %ids: tensor<5xi64>) -> (tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<2x3x4xf32>) {
+  %fill = lathe.constant dense<-1.0e30> : tensor<f32>
+  %half = lathe.constant dense<0.5> : tensor<f32>
+  %ramp = lathe.iota <5> axis 0 dtype f32
+  %rows = lathe.iota <2, 5> axis 1 dtype f32
+  %power = lathe.pow %half, %ramp : tensor<f32>, tensor<5xf32>
+  %a = lathe.gather %ramp, %ids axis 0 : tensor<5xf32>, tensor<5xi64>
+  %b = lathe.reduce_sum %rows axes [0] keep_dims false : tensor<2x5xf32>
+  %c = lathe.reciprocal %power : tensor<5xf32>
+  %t = lathe.transpose %k [0, 2, 1] : tensor<2x5x4xf32>
+  %qs = lathe.matmul %q, %t : tensor<2x3x4xf32>, tensor<2x4x5xf32>
+  %qb = lathe.add %qs, %a : tensor<2x3x5xf32>, tensor<5xf32>
+  %qm = lathe.select %m, %qb, %fill : tensor<3x5xi1>, tensor<2x3x5xf32>, tensor<f32>
+  %qp = lathe.softmax %qm axis 2 : tensor<2x3x5xf32>
+  %x = lathe.matmul %qp, %k : tensor<2x3x5xf32>, tensor<2x5x4xf32>
+  %rs = lathe.matmul %r, %t : tensor<2x3x4xf32>, tensor<2x4x5xf32>
+  %rb = lathe.add %rs, %b : tensor<2x3x5xf32>, tensor<5xf32>
+  %rm = lathe.select %m, %rb, %fill : tensor<3x5xi1>, tensor<2x3x5xf32>, tensor<f32>
+  %rp = lathe.softmax %rm axis 2 : tensor<2x3x5xf32>
+  %y = lathe.matmul %rp, %k : tensor<2x3x5xf32>, tensor<2x5x4xf32>
+  %ss = lathe.matmul %s, %t : tensor<2x3x4xf32>, tensor<2x4x5xf32>
+  %sb = lathe.add %ss, %c : tensor<2x3x5xf32>, tensor<5xf32>
+  %sm = lathe.select %m, %sb, %fill : tensor<3x5xi1>, tensor<2x3x5xf32>, tensor<f32>
+  %sp = lathe.softmax %sm axis 2 : tensor<2x3x5xf32>
+  %z = lathe.matmul %sp, %k : tensor<2x3x5xf32>, tensor<2x5x4xf32>
+  return %x, %y, %z : tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<2x3x4xf32>
+}
