@@ -151,3 +151,69 @@ func.func @stretched(%x: tensor<f32>, %y: tensor<f32>) -> tensor<2x17xf32> {
   %s = lathe.select %w, %x, %y : tensor<2x17xi1>, tensor<f32>, tensor<f32>
   return %s : tensor<2x17xf32>
 }
+
+// Numbers that are computed from sizes: a cast keeps them, a condition is whether they are 0; sums
+// along one axis of two, and rows that are chosen from a table.
+// CHECK-LABEL: @numbers
+// CHECK-NEXT: return %arg0, %arg0, %arg0, %arg0
+func.func @numbers(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %one = lathe.constant dense<1> : tensor<i64>
+  %two = lathe.constant dense<2> : tensor<i64>
+  %three = lathe.constant dense<3> : tensor<i32>
+  %i = lathe.iota <4> axis 0 dtype i64
+  %ones = lathe.broadcast %one to <4, 3> : tensor<i64>
+  %sums = lathe.reduce_sum %ones axes [1] : tensor<4x3xi64>
+  %n = lathe.cast %sums to i32 : tensor<4xi64>
+  %c0 = lathe.compare eq %n, %three : tensor<4xi32>, tensor<i32>
+  %c1 = lathe.cast %sums to i1 : tensor<4xi64>
+  %t = lathe.iota <2, 4> axis 1 dtype i64
+  %r = lathe.reduce_sum %t axes [0] : tensor<2x4xi64>
+  %i2 = lathe.mul %i, %two : tensor<4xi64>, tensor<i64>
+  %c2 = lathe.compare eq %r, %i2 : tensor<4xi64>, tensor<4xi64>
+  %at = lathe.iota <1> axis 0 dtype i64
+  %row = lathe.gather %t, %at axis 0 : tensor<2x4xi64>, tensor<1xi64>
+  %flat = lathe.reshape %row to <4> : tensor<1x4xi64>
+  %c3 = lathe.compare eq %flat, %i : tensor<4xi64>, tensor<4xi64>
+  %a = lathe.select %c0, %x, %y : tensor<4xi1>, tensor<4xf32>, tensor<4xf32>
+  %b = lathe.select %c1, %x, %y : tensor<4xi1>, tensor<4xf32>, tensor<4xf32>
+  %c = lathe.select %c2, %x, %y : tensor<4xi1>, tensor<4xf32>, tensor<4xf32>
+  %d = lathe.select %c3, %x, %y : tensor<4xi1>, tensor<4xf32>, tensor<4xf32>
+  return %a, %b, %c, %d : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// Of two places one is not above 0. A sum of sizes may have an element though one of them is 0.
+// CHECK-LABEL: @not_everywhere
+// CHECK: %[[A:.*]] = lathe.select
+// CHECK: %[[B:.*]] = lathe.select
+// CHECK: return %[[A]], %[[B]]
+!z = tensor<?xf32, #lathe.dims<n+m>>
+func.func @not_everywhere(%x: tensor<2xf32>, %y: tensor<2xf32>, %u: !z, %v: !z) -> (tensor<2xf32>, !z) {
+  %zero = lathe.constant dense<0> : tensor<i64>
+  %one = lathe.constant dense<1> : tensor<i64>
+  %i = lathe.iota <2> axis 0 dtype i64
+  %c = lathe.compare le %i, %zero : tensor<2xi64>, tensor<i64>
+  %a = lathe.select %c, %x, %y : tensor<2xi1>, tensor<2xf32>, tensor<2xf32>
+  %ones = lathe.broadcast %one to <n+m, n> : tensor<i64>
+  %sums = lathe.reduce_sum %ones axes [1] : tensor<?x?xi64, #lathe.dims<n+m, n>>
+  %d = lathe.compare gt %sums, %zero : tensor<?xi64, #lathe.dims<n+m>>, tensor<i64>
+  %b = lathe.select %d, %u, %v : tensor<?xi1, #lathe.dims<n+m>>, !z, !z
+  return %a, %b : tensor<2xf32>, !z
+}
+
+// One condition that always holds, or two that never do, decide for both.
+// CHECK-LABEL: @either
+// CHECK-NEXT: return %arg0, %arg1
+func.func @either(%x: tensor<4xf32>, %y: tensor<4xf32>, %c: tensor<4xi1>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %zero = lathe.constant dense<0> : tensor<i64>
+  %i = lathe.iota <4> axis 0 dtype i64
+  %one = lathe.constant dense<1> : tensor<i64>
+  %next = lathe.add %i, %one : tensor<4xi64>, tensor<i64>
+  %always = lathe.compare gt %next, %i : tensor<4xi64>, tensor<4xi64>
+  %never = lathe.compare eq %next, %i : tensor<4xi64>, tensor<4xi64>
+  %below = lathe.compare lt %i, %zero : tensor<4xi64>, tensor<i64>
+  %o = lathe.logical_or %c, %always : tensor<4xi1>, tensor<4xi1>
+  %p = lathe.logical_or %never, %below : tensor<4xi1>, tensor<4xi1>
+  %a = lathe.select %o, %x, %y : tensor<4xi1>, tensor<4xf32>, tensor<4xf32>
+  %b = lathe.select %p, %x, %y : tensor<4xi1>, tensor<4xf32>, tensor<4xf32>
+  return %a, %b : tensor<4xf32>, tensor<4xf32>
+}
