@@ -239,3 +239,31 @@ func.func @long_ramp(%x: tensor<2048xf32>) -> tensor<2048xf32> {
   %y = lathe.add %x, %i : tensor<2048xf32>, tensor<2048xf32>
   return %y : tensor<2048xf32>
 }
+
+// A reshape that keeps no rows is a view between regions, of a scalar and to one, too.
+// CHECK-LABEL: func.func @views_of_scalars
+// CHECK: %[[A:.*]] = lathe.region
+// CHECK: %[[B:.*]] = lathe.reshape %[[A]] to <1>
+// CHECK: %[[C:.*]] = lathe.region(%[[B]])
+// CHECK: %[[D:.*]] = lathe.reshape %[[C]] to <>
+// CHECK: lathe.region(%[[D]])
+func.func @views_of_scalars(%x: tensor<f32>) -> tensor<f32> {
+  %a = lathe.exp %x : tensor<f32>
+  %b = lathe.reshape %a to <1> : tensor<f32>
+  %c = lathe.neg %b : tensor<1xf32>
+  %d = lathe.reshape %c to <> : tensor<1xf32>
+  %y = lathe.sin %d : tensor<f32>
+  return %y : tensor<f32>
+}
+
+// Looked-up rows are read where they are used.
+// CHECK-LABEL: func.func @looked_up
+// CHECK: lathe.region(%arg0, %arg1)
+// CHECK: lathe.embedding
+// CHECK-NEXT: lathe.neg
+// CHECK-NOT: lathe.region
+func.func @looked_up(%i: tensor<4xi64>, %t: tensor<9x6xf32>) -> tensor<4x6xf32> {
+  %e = lathe.embedding %i, %t : tensor<4xi64>, tensor<9x6xf32>
+  %y = lathe.neg %e : tensor<4x6xf32>
+  return %y : tensor<4x6xf32>
+}

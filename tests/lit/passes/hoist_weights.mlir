@@ -103,10 +103,21 @@ func.func @experts(%x: tensor<3x4xf32>, %i: tensor<3xi64>) -> tensor<3x8xf32> {
   %y = lathe.grouped_linear %x, %w by %i layout in_out : tensor<3x4xf32>, tensor<2x4x8xf32>, tensor<3xi64>
   return %y : tensor<3x8xf32>
 }
+// What ranks say to each other is said when the program runs.
+// CHECK-LABEL: func.func @sum_over_ranks
+// CHECK: %[[W:.*]] = lathe.weight "shard:neg"
+// CHECK-NEXT: lathe.all_reduce sum %[[W]]
+func.func @sum_over_ranks(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %w = lathe.weight "shard" : tensor<4xf32>
+  %n = lathe.neg %w : tensor<4xf32>
+  %r = lathe.all_reduce sum %n over "tp" of 2 : tensor<4xf32>
+  %y = lathe.add %x, %r : tensor<4xf32>, tensor<4xf32>
+  return %y : tensor<4xf32>
+}
 // CHECK-LABEL: func.func @load()
 // What is made of large weights comes first: the experts are the largest, a table reads none.
-// CHECK-SAME: -> (tensor<2x8x4xf32>, tensor<8x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<4x2xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
-// CHECK-SAME: attributes {lathe.derived = ["experts:pack", "proj:cast.pack", "both:slice", "both:slice.1", "both:slice.transpose", "a:neg.1", "row:neg", "table:iota.cos"]}
+// CHECK-SAME: -> (tensor<2x8x4xf32>, tensor<8x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<4x2xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+// CHECK-SAME: attributes {lathe.derived = ["experts:pack", "proj:cast.pack", "both:slice", "both:slice.1", "both:slice.transpose", "a:neg.1", "row:neg", "shard:neg", "table:iota.cos"]}
 // CHECK: lathe.pack %{{.*}} in_out
 // CHECK: lathe.weight "proj" : tensor<8x4xbf16>
 // CHECK: lathe.cast
