@@ -36,3 +36,24 @@ func.func @two_steps(%x: tensor<2x4xf32>, %b: tensor<3xf32>) -> tensor<2x3xf32> 
   %y = lathe.add %m, %b : tensor<2x3xf32>, tensor<3xf32> loc("model.cc":34:1)
   return %y : tensor<2x3xf32> loc("model.cc":35:1)
 }
+
+// A softcap and the parts of a mask count as well, what joins the parts too.
+// CHECK-LABEL: @capped
+// CHECK: lathe.attention {{.*}} loc(fused<"attention">["model.cc":50:1, "model.cc":49:1, "model.cc":42:1, "model.cc":48:1, "model.cc":46:1, "model.cc":45:1, "model.cc":47:1, "model.cc":44:1, "model.cc":43:1, "model.cc":53:1, "model.cc":52:1, "model.cc":51:1, "model.cc":40:1, "model.cc":41:1])
+func.func @capped(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>, %m: tensor<3x5xi1>, %n: tensor<3x5xi1>) -> tensor<2x3x4xf32> {
+  %lowest = lathe.constant dense<0xFF800000> : tensor<f32> loc("model.cc":40:1)
+  %cap = lathe.constant dense<5.0> : tensor<f32> loc("model.cc":41:1)
+  %i = lathe.iota <3, 1> axis 0 dtype i64 loc("model.cc":51:1)
+  %j = lathe.iota <5> axis 0 dtype i64 loc("model.cc":52:1)
+  %o = lathe.compare le %j, %i : tensor<5xi64>, tensor<3x1xi64> loc("model.cc":53:1)
+  %c = lathe.logical_and %o, %m : tensor<3x5xi1>, tensor<3x5xi1> loc("model.cc":42:1)
+  %t = lathe.transpose %k [0, 2, 1] : tensor<2x5x4xf32> loc("model.cc":43:1)
+  %s = lathe.matmul %q, %t : tensor<2x3x4xf32>, tensor<2x4x5xf32> loc("model.cc":44:1)
+  %d = lathe.div %s, %cap : tensor<2x3x5xf32>, tensor<f32> loc("model.cc":45:1)
+  %h = lathe.tanh %d : tensor<2x3x5xf32> loc("model.cc":46:1)
+  %e = lathe.mul %h, %cap : tensor<2x3x5xf32>, tensor<f32> loc("model.cc":47:1)
+  %l = lathe.select %c, %e, %lowest : tensor<3x5xi1>, tensor<2x3x5xf32>, tensor<f32> loc("model.cc":48:1)
+  %p = lathe.softmax %l axis 2 : tensor<2x3x5xf32> loc("model.cc":49:1)
+  %y = lathe.matmul %p, %k : tensor<2x3x5xf32>, tensor<2x5x4xf32> loc("model.cc":50:1)
+  return %y : tensor<2x3x4xf32> loc("model.cc":54:1)
+}
