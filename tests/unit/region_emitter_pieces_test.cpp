@@ -189,6 +189,24 @@ return %2 : f32[m, 4] })");
   }
 }
 
+// One lane alone reads the second piece, behind lanes that the padding hides.
+TEST_P(RegionPieces, ReadsAPieceOfOneLane) {
+  auto k = compile(R"(func.func @f(%x: f32[m, 2], %y: f32[m, 1], %z: f32[m, 3]) -> f32[m, 8] {
+%0 = lathe.concat %x, %y, %z axis 1 : f32[m, 2], f32[m, 1], f32[m, 3]
+%1 = lathe.constant dense<7.0> : tensor<f32>
+%2 = lathe.pad %0, %1 low [0, 2] high [0, 0] : f32[m, 6], tensor<f32>
+return %2 : f32[m, 8] })");
+  const Array x = floats({3, 2}), y = floats({3, 1}), z = floats({3, 3});
+  expectNear(
+      k.run({x, y, z}, {{"m", 3}})[0],
+      [&](int64_t i) {
+        const int64_t row = i / 8, c = i % 8;
+        if (c < 2) return 7.0;
+        return c < 4 ? x.at(row * 2 + c - 2) : c < 5 ? y.at(row) : z.at(row * 3 + c - 5);
+      },
+      0);
+}
+
 TEST_P(RegionPieces, ReducesRowsOfPiecesWhereTheyHaveThem) {
   // Rows 3 and 4 of the result are not rows of the first operand.
   auto k = compile(R"(func.func @f(%x: f32[3, 16], %y: f32[2, 16], %z: f32[5, 16]) -> f32[5, 16] {

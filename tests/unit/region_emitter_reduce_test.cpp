@@ -202,7 +202,6 @@ TEST_P(RegionReduce, SharesOnePassBetweenIndependentReductions) {
   }
 }
 
-// A pass over a row serves the reductions of its axes alone.
 // One pass over a row makes all reductions that wait for nothing else.
 TEST_P(RegionReduce, MakesTwoMomentsOfARowInOnePass) {
   auto k = compile(R"(func.func @f(%x: f32[m, 640]) -> (f32[m], f32[m]) {
@@ -241,6 +240,7 @@ TEST_P(RegionReduce, LeavesTheOnlyElementOfARow) {
   expectNear(k.run({x}, {}, true)[0], [](int64_t) { return 0; }, 0);
 }
 
+// A pass over a row serves the reductions of its axes alone.
 TEST_P(RegionReduce, KeepsReductionsOfOtherAxesApart) {
   auto k = compile(R"(func.func @f(%x: f32[m, 3, 5]) -> (f32[m], f32[m]) {
     %0 = lathe.reduce_max %x axes [1, 2] : f32[m, 3, 5]
