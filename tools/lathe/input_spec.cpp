@@ -37,7 +37,8 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 
 template <class T>
 std::optional<T> number(std::string_view text) {
-  if (text.starts_with('+')) text.remove_prefix(1);
+  // from_chars reads no '+'; behind one it would still read a '-'.
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
   T value{};
   auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;

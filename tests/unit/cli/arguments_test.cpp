@@ -205,8 +205,13 @@ TEST(InputSpec, IntegersHaveTheRangeOfTheirDtype) {
   expectError(ErrorCode::InvalidArgument, "for u4, got '16'", [] { parseInputSpec("u4=16", "x"); });
   expectError(ErrorCode::InvalidArgument, "for i8, got '-129'",
               [] { parseInputSpec("i8=-129", "x"); });
-  expectError(ErrorCode::InvalidArgument, "--input x: expected a number for f32, got 'a'",
-              [] { parseInputSpec("f32=a", "x"); });
+  for (const std::string text : {"a", "+-5", "++5", "+"})
+    expectError(ErrorCode::InvalidArgument,
+                "--input x: expected a number for f32, got '" + text + "'",
+                [&] { parseInputSpec("f32=" + text, "x"); });
+  expectError(ErrorCode::InvalidArgument,
+              "--input x: expected a whole number from -8 to 7 for i4, got '+-5'",
+              [] { parseInputSpec("i4=+-5", "x"); });
 }
 
 TEST(InputSpec, FilesAreReadByTheirEnding) {
@@ -237,7 +242,8 @@ TEST(InputSpec, MistakesAreToldWithTheForms) {
         {"x=4", "--input x: cannot read '4'"},
         {"x=4x=1", "--input x: expected a dtype such as f32, bf16 or i64, got ''"},
         {"x=ax4xf32=1", "--input x: expected a size of 0 or more, got 'a'"},
-        {"x=-1xf32=1", "--input x: expected a size of 0 or more, got '-1'"}})
+        {"x=-1xf32=1", "--input x: expected a size of 0 or more, got '-1'"},
+        {"x=+-0xf32=1", "--input x: expected a size of 0 or more, got '+-0'"}})
     expectError(ErrorCode::InvalidArgument, why + forms, [&] { parseInput(text); });
   expectError(ErrorCode::InvalidArgument, "--input x: expected 1 value or 4 for f32[2, 2], got 3",
               [] { parseInput("x=2x2xf32=1,2,3"); });
