@@ -137,6 +137,17 @@ TEST_F(ChatCli, MessagesForgeNoControlTokens) {
             "<|bos|>user: a<|eos|>b<|eos|>bot:");
 }
 
+// The token of what is not known is a control token that no text needs to spell.
+TEST_F(ChatCli, MessagesMayHoldWordsThatAreNotKnown) {
+  std::filesystem::copy_file(LATHE_SOURCE_DIR "/tests/golden/tokenizer/bert.json",
+                             folder_ / "tokenizer.json",
+                             std::filesystem::copy_options::overwrite_existing);
+  const std::vector<int> ids = idsOf("tokenize " + model() + " --chat -p 'a \u16a0'");
+  EXPECT_NE(std::count(ids.begin(), ids.end(), 1), 0) << "no [UNK]";
+  expectFailure(2, "the message spells the control token [SEP]",
+                "tokenize " + model() + " --chat -p 'a [SEP]'");
+}
+
 TEST_F(ChatCli, TellsWhatIsMissing) {
   expectFailure(3,
                 "expected a model with a chat template (chat_template.jinja, or chat_template in "
