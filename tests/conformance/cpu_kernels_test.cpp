@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which kernels the CPU backend makes of fused ops and of what surrounds them, and that their
 // numbers agree with the reference, in float64 unless the op rounds in between.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -278,6 +279,66 @@ TEST(CpuKernels, AnOperandWhoseViewIsReadLaterIsNotOverwritten) {
       EXPECT_NEAR(y.at(i), want, 1e-5) << backend << " " << i;
     }
   }
+}
+
+// A program file may say anything of how attention's operands lie.
+TEST(CpuKernels, AttentionRefusesViewsThatItCannotRead) {
+  const std::string two = R"(["0", "2", "3", "3", "1"])",
+                    three = R"(["0", "2", "3", "4", "12", "4", "1"])",
+                    four = R"(["0", "2", "3", "4", "8", "96", "32", "8", "1"])",
+                    five = R"(["0", "1", "2", "3", "4", "8", "192", "96", "32", "8", "1"])";
+  auto refusal = [](const char* kind, const char* causal,
+                    const std::vector<std::string>& views) -> std::string {
+    std::string config = "{\"causal\": \"" + std::string(causal) +
+                         "\", \"mask\": false, \"masked_row\": \"zero\", \"scale\": 1, "
+                         "\"softcap\": 0, \"window\": 0, \"views\": [";
+    for (const std::string& view : views) config += (&view == &views[0] ? "" : ", ") + view;
+    auto program = std::make_shared<Program>();
+    program->backend = "cpu";
+    EntryPoint entry;
+    for (int slot = 0; slot < 6; ++slot)
+      entry.slots.push_back({.dtype = slot == 3 || slot == 4 ? DType::I64 : f32});
+    std::vector<int> operands{0, 1, 2};
+    if (kind == std::string("paged_attention")) operands = {0, 1, 2, 3, 4};
+    try {
+      openDevice(program, {.threads = 1})
+          ->makeKernel(*program, entry, {kind, "", config + "]}", operands, {5}, ""});
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::InvalidFile);
+      return e.what();
+    }
+    return "none";
+  };
+  using testing::HasSubstr;
+  EXPECT_EQ(refusal("attention", "none", {three, three, three, three}), "none");
+  EXPECT_EQ(refusal("attention", "none", {four, four, four, four}), "none");
+  for (const auto& views : {std::vector{two, two, two, two},
+                            {five, five, five, five},
+                            {four, three, four, four},
+                            {three, three, three, four}})
+    EXPECT_THAT(refusal("attention", "none", views),
+                HasSubstr("expected views of 3 or 4 dims each"));
+  for (const auto& views : {std::vector{four, four, four}, {four, four, four, four, four}})
+    EXPECT_THAT(refusal("attention", "none", views), HasSubstr("expected four views"));
+  const std::string blocks = "expected views with heads, and positions, for keys in blocks";
+  EXPECT_EQ(refusal("paged_attention", "positions", {four, four, four, four}), "none");
+  EXPECT_THAT(refusal("paged_attention", "positions", {three, three, three, three}),
+              HasSubstr(blocks));
+  EXPECT_THAT(refusal("paged_attention", "none", {four, four, four, four}), HasSubstr(blocks));
+}
+
+// Threads take blocks of four from other places on, and the last block is not full.
+TEST(CpuKernels, RandomBitsOfManyBlocksAreThoseOfTheReference) {
+  Graph g;
+  g.output("y", randomBits(g.input("seed", DType::I64, {}), {3 * 4096 + 2}));
+  Array seed(DType::I64, {});
+  seed.as<int64_t>()[0] = (int64_t(7) << 32) + 5;
+  Arrays results[2];
+  for (int i : {0, 1})
+    results[i] = Session(compile(g, {.backend = i ? "cpu" : "reference"}), {.threads = 3})
+                     .run("forward", {{"seed", seed}});
+  const auto want = results[0].at("y").as<int32_t>(), got = results[1].at("y").as<int32_t>();
+  EXPECT_TRUE(std::equal(want.begin(), want.end(), got.begin(), got.end()));
 }
 
 // Elements are made several at a time, and the last ones are fewer.
