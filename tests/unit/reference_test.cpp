@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reference interpreter around its ops: precision, symbols, errors, observation.
 #include "backends/reference/interpreter_ops.h"
+#include "backends/reference/sum_rounding.h"
 #include "tests/unit/reference_cases.h"
 
 namespace lathe {
@@ -85,6 +86,35 @@ TEST(Reference, Float64TakesArgumentsOfAnyFloatDtype) {
   EXPECT_EQ(show(ReferenceProgram(kNarrowing)
                      .run({Literal{"1xbf16", {3}}.array()}, Precision::Float64)[0]),
             "9");
+}
+
+// 3 - 4 + 12 as a sum, the last of running sums, a mean and products.
+TEST(Reference, RoughSumsAreMovedByWhatTheirOrderMayRound) {
+  const double sums = reference::roundingOfSum(11, 169, 3, DType::F32),
+               means = reference::roundingOfSum(11. / 3, 169. / 9, 3, DType::F32);
+  auto movedBy = [](const std::string& op, const std::string& result, double exact) {
+    ReferenceProgram program(
+        "func.func @f(%t: tensor<3xf32>, %a: tensor<1x3xf32>, %b: tensor<3x1xf32>,\n"
+        "             %i: tensor<1x1x1x3xf32>, %k: tensor<1x1x1x3xf32>) -> tensor<" +
+        result + "> {\n  %r = " + op + "\n  return %r : tensor<" + result + ">\n}");
+    const std::vector<double> x{1, 2, 4}, w{3, -2, 3};
+    const Array y =
+        program.run({Literal{"3xf32", {3, -4, 12}}.array(), Literal{"1x3xf32", x}.array(),
+                     Literal{"3x1xf32", w}.array(), Literal{"1x1x1x3xf32", x}.array(),
+                     Literal{"1x1x1x3xf32", w}.array()},
+                    Precision::RoughSums)[0];
+    return std::abs(y.at(y.size() - 1) - exact);
+  };
+  EXPECT_NEAR(movedBy("lathe.reduce_sum %t axes [0] : tensor<3xf32>", "f32", 11), sums, 1e-12);
+  EXPECT_NEAR(movedBy("lathe.cumsum %t axis 0 : tensor<3xf32>", "3xf32", 11), sums, 1e-12);
+  EXPECT_NEAR(movedBy("lathe.reduce_mean %t axes [0] : tensor<3xf32>", "f32", 11. / 3), means,
+              1e-12);
+  EXPECT_NEAR(movedBy("lathe.matmul %a, %b : tensor<1x3xf32>, tensor<3x1xf32>", "1x1xf32", 11),
+              sums, 1e-12);
+  EXPECT_NEAR(movedBy("lathe.convolution %i, %k strides [1, 1] padding [0, 0, 0, 0] : "
+                      "tensor<1x1x1x3xf32>, tensor<1x1x1x3xf32>",
+                      "1x1x1x1xf32", 11),
+              sums, 1e-12);
 }
 
 constexpr const char* kSymbolic =
