@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <random>
 
 #include "lathe/lathe.h"
@@ -75,6 +76,30 @@ TEST_P(ProgramFiles, KeepEverything) {
   EXPECT_EQ(test::readFile(folder / "again.lathe"), first);
 }
 
+TEST_P(ProgramFiles, KeepOneOfAWeightThatTwoEntryPointsRead) {
+  Graph g;
+  for (const char* name : {"one", "two"}) {
+    g.entry(name);
+    Tensor y = g.input("x", DType::F32, {4}) * g.weight("shared", DType::F32, {4});
+    g.output("y", y + g.weight(name, DType::F32, {4}));
+  }
+  test::TemporaryFolder folder;
+  compile(g, {.backend = GetParam()}).save(folder / "two.lathe");
+  Session s(Program::open(folder / "two.lathe"));
+  std::map<std::string, int> asked;
+  s.bindWeights([&](const std::string& name) {
+    ++asked[name];
+    Array w(DType::F32, {4});
+    for (int64_t i = 0; i < 4; ++i) w.set(i, name == "shared" ? 2 : name == "one" ? 10 : 20);
+    return w;
+  });
+  EXPECT_EQ(asked, (std::map<std::string, int>{{"one", 1}, {"shared", 1}, {"two", 1}}));
+  Array x(DType::F32, {4});
+  x.set(3, 3);
+  EXPECT_EQ(s.run("one", {{"x", x}}).at("y").at(3), 16);
+  EXPECT_EQ(s.run("two", {{"x", x}}).at("y").at(3), 26);
+}
+
 TEST_P(ProgramFiles, AnyDamagedByteIsFound) {
   test::TemporaryFolder folder;
   const std::string good = test::readFile(saved(folder));
@@ -106,6 +131,30 @@ TEST_P(ProgramFiles, CutFilesAreErrors) {
 
 INSTANTIATE_TEST_SUITE_P(Backends, ProgramFiles, ::testing::Values("reference", "cpu"),
                          [](const auto& info) { return std::string(info.param); });
+
+// What the reference backend interprets is a text beside the calls, which may say something else.
+TEST(ProgramFile, OfTheReferenceBackendFitsItsModule) {
+  auto run = [](const std::function<void(Program&)>& change) {
+    Graph g;
+    g.output("y", g.weight("a", DType::F32, {4}) - g.weight("b", DType::F32, {4}));
+    auto p = std::make_shared<Program>(compile(g, {.backend = "reference"}));
+    change(*p);
+    Session s(p);
+    s.bindRandomWeights(1);
+    s.run(p->entries[0].name, {});
+  };
+  EXPECT_NO_THROW(run([](Program&) {}));
+  expectError(ErrorCode::InvalidFile, "the program of the reference backend has no module",
+              [&] { run([](Program& p) { p.blobs.erase("module"); }); });
+  expectError(ErrorCode::InvalidFile, "the module has no function 'other'",
+              [&] { run([](Program& p) { p.entries[0].name = "other"; }); });
+  expectError(ErrorCode::InvalidFile, "the call of 'forward' is not given the weight 'b'", [&] {
+    run([](Program& p) {
+      std::vector<int>& operands = p.entries[0].calls[0].operands;
+      operands[1] = operands[0];
+    });
+  });
+}
 
 TEST(ProgramFile, MissingFilesAreToldApart) {
   test::TemporaryFolder folder;

@@ -367,6 +367,7 @@ TEST_P(SessionTest, ASymbolThatNoInputGivesAloneIsNamedAndCanBeSet) {
   const Dim past = g.dim("past", 1, 8), seq = g.dim("seq", 1, 8);
   Tensor q = g.input("q", DType::F32, {seq}), mask = g.input("mask", DType::F32, {past + seq});
   g.output("y", reduceSum(mask, {0}) + reduceSum(q, {0}));
+  g.output("places", iota(q, {past}, 0));
   Session s = open(g);
   const Arrays inputs{{"q", floats({2})}, {"mask", floats({5})}};
   expectError(kInvalid,
@@ -374,7 +375,9 @@ TEST_P(SessionTest, ASymbolThatNoInputGivesAloneIsNamedAndCanBeSet) {
               "give it by Session::setSymbol, or --symbol past=N of `lathe run`",
               [&] { s.run("forward", inputs); });
   s.setSymbol("past", 3);
-  EXPECT_EQ(s.run("forward", inputs).at("y").at(0), 11);
+  const Arrays results = s.run("forward", inputs);
+  EXPECT_EQ(results.at("y").at(0), 11);
+  EXPECT_EQ(results.at("places").shape(), Shape{3});
   // Now it has a value, which another shape does not fit.
   try {
     s.run("forward", {{"q", floats({2})}, {"mask", floats({6})}});
