@@ -29,6 +29,19 @@ TEST_P(RegionElementwise, AddsElementsWithARowAndAColumnAndAScalar) {
   }
 }
 
+// One element may stand for all of a row; two are a row of their own.
+TEST_P(RegionElementwise, AddsARowOfTwoToEveryRow) {
+  auto k = compile(R"(func.func @f(%x: f32[m, 2], %r: f32[2]) -> f32[m, 2] {
+    %0 = lathe.add %x, %r : f32[m, 2], f32[2]
+    return %0 : f32[m, 2]
+  })");
+  for (int64_t m : {1, 5, 33}) {
+    const Array x = floats({m, 2}), r = floats({2});
+    expectNear(
+        k.run({x, r}, {{"m", m}})[0], [&](int64_t i) { return x.at(i) + r.at(i % 2); }, kF32, kF32);
+  }
+}
+
 TEST_P(RegionElementwise, RunsAPureElementwiseRegionOverAnyRangeOfElements) {
   auto k =
       compile(R"(func.func @f(%a: f32[m, n], %b: f32[m, n], %s: f32[1]) -> (f32[m, n], i1[m, n]) {

@@ -490,6 +490,25 @@ TEST_F(CliTest, RunRefusesIntegersThatTheirDtypeDoesNotHold) {
   }
 }
 
+TEST_F(CliTest, RunCountsNansAndShowsNothingOfNothing) {
+  std::ofstream(file("abs.mlir")) << R"(func.func @forward(
+    %x: tensor<3xf32> {lathe.name = "x"}, %e: tensor<0xf32> {lathe.name = "e"})
+    -> (tensor<0xf32> {lathe.name = "empty"}, tensor<3xf32> {lathe.name = "y"}) {
+  %0 = lathe.abs %e : tensor<0xf32>
+  %1 = lathe.abs %x : tensor<3xf32>
+  return %0, %1 : tensor<0xf32>, tensor<3xf32>
+})";
+  const std::string run = "run " + file("abs.mlir") + " --input e=0xf32=1 --input x=3xf32=";
+  EXPECT_EQ(outputOf(run + "-1,nan,2"),
+            "empty: f32[0]\ny: f32[3]\n  1, nan, 2\n  min 1, max 2, 1 NaN\n");
+  EXPECT_EQ(outputOf(run + "nan"), "empty: f32[0]\ny: f32[3]\n  nan, nan, nan\n  all NaN\n");
+  const JsonValue outputs = jsonOf(run + "-1,nan,2 --json").at("outputs");
+  EXPECT_FALSE(outputs.at(size_t(0)).has("min"));
+  EXPECT_EQ(outputs.at(size_t(0)).at("nan_count").asInt(), 0);
+  EXPECT_EQ(outputs.at(size_t(1)).at("min").asDouble(), 1);
+  EXPECT_EQ(outputs.at(size_t(1)).at("nan_count").asInt(), 1);
+}
+
 TEST_F(CliTest, RunShowsEveryI64AsItIs) {
   std::ofstream(file("not.mlir")) << R"(func.func @forward(%x: tensor<3xi64> {lathe.name = "x"})
     -> (tensor<3xi64> {lathe.name = "y"}) {
