@@ -509,6 +509,17 @@ TEST_F(CliTest, RunCountsNansAndShowsNothingOfNothing) {
   EXPECT_EQ(outputs.at(size_t(1)).at("nan_count").asInt(), 1);
 }
 
+TEST_F(CliTest, RunOfStatesAloneListsNoOutputs) {
+  std::ofstream(file("state.mlir")) << R"(lathe.state @s : tensor<2xf32>
+func.func @forward(%s: tensor<2xf32> {lathe.state = @s}) -> (tensor<2xf32> {lathe.state = @s}) {
+  %0 = lathe.exp %s : tensor<2xf32>
+  return %0 : tensor<2xf32>
+})";
+  const std::string run = "run " + file("state.mlir");
+  EXPECT_EQ(outputOf(run), "");
+  EXPECT_EQ(jsonOf(run + " --json").at("outputs").size(), 0u);
+}
+
 TEST_F(CliTest, RunShowsEveryI64AsItIs) {
   std::ofstream(file("not.mlir")) << R"(func.func @forward(%x: tensor<3xi64> {lathe.name = "x"})
     -> (tensor<3xi64> {lathe.name = "y"}) {
