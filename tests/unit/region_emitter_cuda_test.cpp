@@ -48,8 +48,10 @@ TEST_F(RegionCuda, TakesSoftmaxUnderEverySchedule) {
                   },
                   6e-6, 1e-37);
             });
-    EXPECT_TRUE(kinds.count(n > 32768 ? Kind::ClusterPerRow : Kind::WarpPerRow) ||
-                kinds.count(Kind::BlockPerRow));
+    EXPECT_TRUE(kinds.count(n > 32768  ? Kind::ClusterPerRow
+                            : n > 1024 ? Kind::BlockPerRow
+                                       : Kind::WarpPerRow))
+        << n;
   }
 }
 
