@@ -88,6 +88,11 @@ class Vocabulary {
   bool has(std::string_view piece) const { return ids_.contains(piece); }
   size_t idOf(std::string_view piece) const { return ids_.at(piece); }
   int64_t kindOf(size_t id) const { return kinds_.empty() ? 1 : kinds_[id]; }
+  /// The first token of a kind that the file names; nothing where there is none.
+  std::optional<size_t> firstOf(TokenKind kind) const {
+    const auto found = std::ranges::find(kinds_, int64_t(kind));
+    return found == kinds_.end() ? std::nullopt : std::optional(size_t(found - kinds_.begin()));
+  }
 
   const GgufValue* find(std::string_view key) const {
     return file_.find(std::string(kKeys) + std::string(key));
@@ -241,8 +246,7 @@ Json sentencePiece(const Vocabulary& vocabulary, const GgufFile& file) {
   root["decoder"] = {{"type", "Sequence"}, {"decoders", decoders}};
   root["model"] = {{"type", "BPE"}, {"fuse_unk", true}, {"byte_fallback", true}};
   std::optional<size_t> unknown = vocabulary.token("unknown_token_id");
-  for (size_t i = 0; !unknown && i < vocabulary.tokens().size(); ++i)
-    if (vocabulary.kindOf(i) == kUnknown) unknown = i;
+  if (!unknown) unknown = vocabulary.firstOf(kUnknown);
   if (unknown) root["model"]["unk_token"] = vocabulary.tokens()[*unknown];
   root["model"]["vocab"] = vocabularyJson(vocabulary.tokens());
   root["model"]["merges"] = mergesOf(vocabulary, file);
