@@ -403,6 +403,35 @@ TEST(SentencePieceModels, MergesFollowFromTheScores) {
                            ["a","bb"], ["a","\u00e9"]])"));
 }
 
+// Bytes are put together where the model falls back on them, and nowhere else.
+TEST(SentencePieceModels, BytesAreTextOfModelsThatFallBackOnThem) {
+  FolderFiles files = filesOf("t5");
+  const std::string model = piece("<unk>", 2) + piece("</s>", 3) + piece("a");
+  for (int falls : {0, 1}) {
+    files.texts["spiece.model"] = model + field(2, flag(35, falls));
+    json decoder = json::parse(convertTokenizer(files).value())["decoder"];
+    if (falls) {
+      ASSERT_EQ(decoder["type"], "Sequence");
+      EXPECT_EQ(decoder["decoders"][0], json::parse(R"({"type": "ByteFallback"})"));
+      decoder = decoder["decoders"][1];
+    }
+    EXPECT_EQ(decoder["type"], "Metaspace");
+  }
+}
+
+// The unknown token has the name that the folder gives it, and of the spaces in front of a text
+// one is not the text's.
+TEST(SentencePieceModels, TheFoldersNamesArePiecesToo) {
+  FolderFiles files = filesOf("llama");
+  files.texts["tokenizer_config.json"] =
+      R"({"tokenizer_class": "LlamaTokenizer",
+          "added_tokens_decoder": {"0": {"content": "<none>", "special": true}}})";
+  const json tokenizer = json::parse(convertTokenizer(files).value());
+  EXPECT_EQ(tokenizer["model"]["unk_token"], "<none>");
+  EXPECT_EQ(tokenizer["decoder"]["decoders"].back(),
+            json::parse(R"({"type": "Strip", "content": " ", "start": 1, "stop": 0})"));
+}
+
 // As many as the folder says, the first one last.
 TEST(FolderTokenizers, T5HasMoreTokensBehindItsPieces) {
   FolderFiles files = filesOf("t5");
