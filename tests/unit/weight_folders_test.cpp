@@ -128,6 +128,23 @@ TEST(WeightFolders, AwqMayBeSymmetric) {
       expected);
 }
 
+// Eight outputs are a word, and the words of an input stand side by side.
+TEST(WeightFolders, AwqsOutputsMayBeManyWords) {
+  const TemporaryFolder folder;
+  std::vector<uint32_t> values;
+  for (uint32_t word = 0; word < 6; ++word) values.push_back(word * 0x11111111u);
+  saveSafetensors(folder / "model.safetensors",
+                  {{"m.qweight", words(values, {2, 3})},
+                   {"m.scales", Array::fromFloats(std::vector<float>(24, 1), {1, 24})}});
+  std::vector<float> expected;
+  for (int n = 0; n < 24; ++n)
+    for (int k = 0; k < 2; ++k) expected.push_back(float(3 * k + n / 8 - 8));
+  EXPECT_EQ(
+      decoded(folder,
+              {{"quant_method", "awq"}, {"bits", 4}, {"group_size", -1}, {"zero_point", false}}),
+      expected);
+}
+
 // Columns may come in any order; each group has as many as the config says.
 TEST(WeightFolders, GroupsOfGptqHaveTheirSize) {
   const TemporaryFolder folder;
@@ -698,6 +715,10 @@ TEST(WeightFolders, AdaptersThatDoNotFitAreRefused) {
   const Tensors turned = {{of + "lora_A.weight", Array::fromFloats({1, 2, 3}, {1, 3})},
                           {of + "lora_B.weight", Array::fromFloats({1, 2}, {2, 1})}};
   EXPECT_TRUE(write(turned, config("fan_in_fan_out", true)).updates()[0].isTransposed);
+  // So are tables, whose tensors have no other name behind theirs.
+  const Tensors table = {{of + "lora_embedding_A", Array::fromFloats({1, 2, 3}, {1, 3})},
+                         {of + "lora_embedding_B", Array::fromFloats({1, 2}, {2, 1})}};
+  EXPECT_TRUE(write(table, rank1).updates()[0].isTransposed);
   json both = config("fan_in_fan_out", true);
   both["use_dora"] = true;
   test::expectError(ErrorCode::Unsupported, "magnitudes (use_dora) of embeddings and of weights",
@@ -729,6 +750,14 @@ TEST(WeightFolders, AdaptersThatDoNotFitAreRefused) {
             "module \"a.x\": the model has no a.x.weight"},
            {{{of + "lora_A.weight", a}, {of + "lora_B.weight", wide}}, rank1, bad, "do not fit"},
            {{{of + "lora_A.weight", wide}, {of + "lora_B.weight", b}}, rank1, bad, "do not fit"},
+           {with(fits, of + "lora_A.weight", Array::fromFloats({1, 2, 3}, {1, 3})), rank1, bad,
+            "do not fit the weight [3, 2]"},
+           {with(fits, of + "lora_B.weight", Array::fromFloats({1, 2}, {2, 1})), rank1, bad,
+            "do not fit the weight [3, 2]"},
+           {with(fits, of + "lora_A.weight", bytes({1, 2}, {1, 2})), rank1, bad,
+            "lora_A I8[1, 2] and lora_B F32[3, 1] do not fit the weight [3, 2]"},
+           {with(fits, of + "lora_B.weight", bytes({1, 2, 3}, {3, 1})), rank1, bad,
+            "lora_A F32[1, 2] and lora_B I8[3, 1] do not fit the weight [3, 2]"},
            {fits, config("fan_in_fan_out", true), bad, "do not fit the weight [3, 2]"},
            {fits, config("r", 2), bad, "a rank of 1, adapter_config.json says 2"},
            {fits, config("rank_pattern", {{"q", 4}}), bad, "adapter_config.json says 4"},
