@@ -69,6 +69,18 @@ std::vector<int> someText(int64_t length) {
   return text;
 }
 
+// A block has as many tokens as the program says, and not more than positions can be counted by.
+TEST(PagedSlots, BlocksHaveAKnownNumberOfTokens) {
+  for (const DimExpr& tokens : {DimExpr::symbol("seq"), DimExpr(kMostBlockTokens + 1)}) {
+    Program program = fakeProgram(modelOf(4));
+    program.states[0].shape[2] = tokens;
+    Session session(std::move(program));
+    expectError(ErrorCode::InvalidArgument,
+                "expected states [blocks, heads, tokens of a block, depth]",
+                [&] { pagedSlots(session, kLimits, 2, kPositions, 0); });
+  }
+}
+
 TEST(PagedSlots, TextsThatComeAndGoAreWhatTheyAreAlone) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     RandomGenerator random(seed);

@@ -128,7 +128,7 @@ TEST(TextEnds, AreWhereAConstraintIsMet) {
     "decoder": {"type": "Fuse"},
     "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}})",
       "f");
-  TextGenerationOptions options{.newTokens = 9, .endIds = {2, 5}};
+  TextGenerationOptions options{.newTokens = 9, .endIds = {2, 3, int64_t(1) << 40}};
   options.constraint = Constraint::regex("ab?b", *tokenizer);
   TextInProgress text(tokenizer, options, std::vector<int>{0}, 64, 0);
   const std::vector<float> logits = {1, 2, 3};

@@ -345,6 +345,48 @@ TEST(TextGeneration, DraftsNeedAProgramThatVerifies) {
               [&] { write(kPrompt, {.drafter = &drafter}); });
 }
 
+// Rounding may make every share of a draft as large as the model's: nothing is left over, and the
+// token is the model's all the same.
+TEST(TextGeneration, DraftsThatLeaveNothingOverChangeNothing) {
+  struct Rounded : Drafter {
+    void start(std::span<const int>, int64_t, uint64_t) override {}
+    void accept(int) override {}
+    std::vector<Draft> propose(int64_t) override {
+      Draft draft{guess, {}};
+      for (int64_t id = 0; id < kFakeVocab; ++id) draft.from.push_back({id, 1});
+      return {draft};
+    }
+    int guess = 0;
+  } drafter;
+  const std::vector<int> expected = written(kPrompt, 9);
+  // The guess is not one of the tokens that may be drawn.
+  while (std::ranges::find(expected, drafter.guess) != expected.end()) ++drafter.guess;
+  ASSERT_LT(drafter.guess, kFakeVocab);
+  Writer write;
+  const TextGeneration made = write(
+      kPrompt, {.newTokens = 9, .sampling = {.temperature = 1, .topK = 1}, .drafter = &drafter});
+  EXPECT_EQ(made.ids(), expected);
+  EXPECT_GT(made.drafted, 0);
+  EXPECT_EQ(made.accepted, 0);
+}
+
+TEST(TextGeneration, LogitsThatDoNotFitAreTold) {
+  auto refusal = [](const char* name) {
+    Program program = fakeProgram({});
+    EntryPoint& entry = *std::ranges::find(program.entries, name, &EntryPoint::name);
+    entry.slots[3].shape.push_back(DimExpr(1));
+    Session session(std::move(program));
+    return test::messageOf([&] {
+      Generator generator(session, {kFakeVocab, 256});
+      generator.reserve(8);
+      generator.verify(std::vector<int>{1, 2});
+    });
+  };
+  const std::string text = "cannot generate text: expected logits to be f32 ";
+  EXPECT_EQ(refusal("decode"), "entry point 'decode' " + text + "[batch, vocab]");
+  EXPECT_EQ(refusal("verify"), "entry point 'verify' " + text + "[batch, seq, vocab]");
+}
+
 // Guesses by what stood in the text, and by models that often or never agree.
 enum class Guesser { Ngrams, SameModel, OtherModel };
 struct Guesses {
