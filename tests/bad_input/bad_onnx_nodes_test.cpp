@@ -357,6 +357,7 @@ TEST(BadOnnxNodes, NormsAndQuantization) {
       {"LpNormalization", {x}, attribute("p", 3), kNot, "attribute 'p': expected 1 or 2, got 3"},
       {"Gemm", {x, f32({4, 3})}, "", kBad, "expected two matrices"},
       {"QuantizeLinear", {x, f32({2, 6})}, "", kBad, "a scale, or one for each place of an axis"},
+      {"QuantizeLinear", {x, f32({1, 1})}, "", kBad, "a scale, or one for each place of an axis"},
       {"QuantizeLinear",
        {f32({2, -1}), f32({2, 3})},
        attribute("block_size", 2),

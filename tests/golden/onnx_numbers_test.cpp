@@ -249,6 +249,48 @@ TEST(OnnxNumbers, SlicesAlongASymbolicAxis) {
   }
 }
 
+// The last piece of an axis is the rest.
+TEST(OnnxNumbers, PiecesOfAnAxisAreEqualButTheLast) {
+  auto pieceOf = [](int64_t pieces, int64_t at, int64_t size) {
+    std::vector<std::string> names;
+    for (int64_t i = 0; i < pieces; ++i) names.push_back(i == at ? "y" : "p" + std::to_string(i));
+    return numbersOf(run(inner("Split", {"x"}, names, attribute("num_outputs", pieces)),
+                         row({0, 1, 2, 3, 4}), 18, {size}));
+  };
+  EXPECT_EQ(pieceOf(1, 0, 5), (Numbers{0, 1, 2, 3, 4}));
+  EXPECT_EQ(pieceOf(2, 0, 3), (Numbers{0, 1, 2}));
+  EXPECT_EQ(pieceOf(2, 1, 2), (Numbers{3, 4}));
+  EXPECT_EQ(pieceOf(5, 4, 1), (Numbers{4}));
+}
+
+// Long pieces of an axis are a sequence of few.
+TEST(OnnxNumbers, SequencesHoldPiecesOfAnyLength) {
+  const Array x = test::someNumbers({100});
+  auto scalar = [](const std::string& name, int64_t value) {
+    std::string raw(8, '\0');
+    std::memcpy(raw.data(), &value, 8);
+    return bytes(5, number(2, kI64) + bytes(8, name) + bytes(9, raw));
+  };
+  const std::string nodes =
+      inner("SplitToSequence", {"x", "length"}, {"s"}) + nodeOf("SequenceAt", {"s", "at"});
+  const Numbers all = numbersOf(x);
+  for (int64_t at : {0, 1})
+    EXPECT_EQ(numbersOf(run(nodes, x, 17, {50}, scalar("length", 50) + scalar("at", at))),
+              Numbers(all.begin() + at * 50, all.begin() + (at + 1) * 50));
+}
+
+// A maximum that fills the place it came from, and zeros beside it.
+TEST(OnnxNumbers, MaximaGoBackToTheirPlaces) {
+  const Array x = Array::fromFloats({7, 9}, {1, 1, 2});
+  const std::string node =
+      nodeOf("MaxUnpool", {"x", "places"},
+             listAttribute("kernel_shape", {2}) + listAttribute("strides", {2}));
+  const std::string places = inner("Reshape", {"flat", "shape"}, {"places"});
+  const std::string literals =
+      literal<int64_t>("flat", 7, {1, 2}) + literal<int64_t>("shape", 7, {1, 1, 2});
+  EXPECT_EQ(numbersOf(run(places + node, x, 22, {1, 1, 4}, literals)), (Numbers{0, 7, 9, 0}));
+}
+
 // Reals beyond a narrow integer keep the low bits of the whole number.
 TEST(OnnxNumbers, CastsOfRealsBeyondNarrowIntegers) {
   for (auto [type, x, want] : {std::tuple(kI8, 300.f, 44.),
