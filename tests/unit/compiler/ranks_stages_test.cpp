@@ -432,7 +432,7 @@ TEST(RankStages, AnArtifactHoldsAllStages) {
   EXPECT_NE(changed.digest(), program->digest());
 }
 
-// Of the stages of a pipeline the IR of one is saved: the first, which is the one that is watched.
+// Of the stages of a pipeline one is watched and its IR saved: the first.
 TEST(RankStages, SavedIrIsThatOfTheFirst) {
   Mlps m(3);
   m.g.output("y", m.y);
@@ -442,6 +442,11 @@ TEST(RankStages, SavedIrIsThatOfTheFirst) {
   options.saveIrDir = folder / "ir";
   compile(m.g, options);
   EXPECT_EQ(test::readFile(folder / "ir/3-sharded.mlir"), first);
+  CompileRecord told;
+  told.wantSnapshots = true;
+  options.record = &told;
+  compile(m.g, options);
+  EXPECT_EQ(std::ranges::count(told.snapshots, "recorded", &CompileRecord::Snapshot::stage), 1);
 }
 
 }  // namespace
