@@ -249,6 +249,20 @@ TEST(OnnxNumbers, SlicesAlongASymbolicAxis) {
   }
 }
 
+TEST(OnnxNumbers, AnAxisOfSymbolicSizeIsTurnedRound) {
+  const std::string input =
+      bytes(1, "x") + bytes(2, bytes(1, number(1, kF32) + bytes(2, bytes(1, bytes(2, "n")))));
+  for (int64_t end :
+       {int64_t(std::numeric_limits<int32_t>::min()), std::numeric_limits<int64_t>::min()})
+    EXPECT_EQ(
+        numbersOf(run(nodeOf("Slice", {"x", "starts", "ends", "axes", "steps"}), row({0, 1, 2, 3}),
+                      13, {4},
+                      literal<int64_t>("starts", 7, {-1}) + literal<int64_t>("ends", 7, {end}) +
+                          literal<int64_t>("axes", 7, {0}) + literal<int64_t>("steps", 7, {-1}),
+                      input)),
+        (Numbers{3, 2, 1, 0}));
+}
+
 // The last piece of an axis is the rest.
 TEST(OnnxNumbers, PiecesOfAnAxisAreEqualButTheLast) {
   auto pieceOf = [](int64_t pieces, int64_t at, int64_t size) {

@@ -193,6 +193,63 @@ TEST(FamilyConfigs, FalconsBiasesOfDistanceAreRounded) {
   EXPECT_GT(count(build(config).text(), "bf16"), 0);
 }
 
+// Of Qwen 2's mixtures they are of 4096 tokens and below the 28th layer unless the config says
+// otherwise.
+TEST(FamilyConfigs, WindowsOfMixturesHaveDefaults) {
+  const json config = {{"architectures", {"Qwen2MoeForCausalLM"}},
+                       {"vocab_size", 11},
+                       {"hidden_size", 8},
+                       {"intermediate_size", 12},
+                       {"num_attention_heads", 2},
+                       {"num_key_value_heads", 2},
+                       {"max_position_embeddings", 8192},
+                       {"use_sliding_window", true},
+                       {"num_experts", 1},
+                       {"num_experts_per_tok", 1},
+                       {"moe_intermediate_size", 4},
+                       {"shared_expert_intermediate_size", 4}};
+  auto with = [&](int64_t layers, const json& more) {
+    json changed = config;
+    changed["num_hidden_layers"] = layers;
+    changed.update(more);
+    return build(changed).text();
+  };
+  const std::string usual = with(1, json::object());
+  EXPECT_EQ(with(1, {{"sliding_window", 4096}}), usual);
+  EXPECT_NE(with(1, {{"sliding_window", 4095}}), usual);
+  EXPECT_EQ(with(1, {{"max_window_layers", 0}}), with(1, {{"use_sliding_window", false}}));
+  test::expectError(ErrorCode::InvalidFile, "a sliding layer needs a sliding_window", [&] {
+    with(1, {{"use_sliding_window", false}, {"layer_types", {"sliding_attention"}}});
+  });
+  EXPECT_EQ(with(29, {{"max_window_layers", 28}}), with(29, json::object()));
+}
+
+// One head of keys for all unless the config says otherwise, a number of them in the newer
+// architecture alone, and there one that divides the heads.
+TEST(FamilyConfigs, FalconsHeadsOfKeysAreOneAllOrOfGroups) {
+  const json config = {{"architectures", {"FalconForCausalLM"}},
+                       {"vocab_size", 11},
+                       {"hidden_size", 16},
+                       {"num_hidden_layers", 1},
+                       {"num_attention_heads", 4}};
+  auto rowsOf = [&](const json& more) {
+    json changed = config;
+    changed.update(more);
+    const std::string text = build(changed).text(), name = "query_key_value.weight\" : tensor<";
+    const size_t at = text.find(name);
+    return at == text.npos ? int64_t(-1) : std::stoll(text.substr(at + name.size()));
+  };
+  const int64_t head = 4;
+  EXPECT_EQ(rowsOf(json::object()), (4 + 2) * head);
+  EXPECT_EQ(rowsOf({{"multi_query", true}, {"num_kv_heads", 3}}), (4 + 2) * head);
+  EXPECT_EQ(rowsOf({{"multi_query", false}, {"num_kv_heads", 3}}), (4 + 2 * 4) * head);
+  json grouped = {{"new_decoder_architecture", true}, {"num_kv_heads", 2}};
+  EXPECT_EQ(rowsOf(grouped), (4 + 2 * 2) * head);
+  grouped["num_kv_heads"] = 3;
+  test::expectError(ErrorCode::InvalidFile, "expected a number that divides 4 heads, got 3",
+                    [&] { rowsOf(grouped); });
+}
+
 json decoder(const char* architecture) {
   return {{"architectures", {architecture}}, {"vocab_size", 11},       {"hidden_size", 8},
           {"intermediate_size", 12},         {"num_hidden_layers", 2}, {"num_attention_heads", 2},
@@ -279,6 +336,23 @@ TEST(FamilyConfigs, NullIsNotTheDefault) {
     config["head_dim"] = 6;
     EXPECT_EQ(widthOf(config), 12) << row.architecture;
   }
+}
+
+// As transformers has them.
+TEST(FamilyConfigs, ImagesAre224PixelsWide) {
+  json config = vit();
+  config.erase("image_size");
+  config["patch_size"] = 16;
+  const std::string text = build(config).text();
+  EXPECT_NE(text.find("position_embeddings\" : tensor<1x197x8x"), text.npos) << text;
+}
+
+TEST(FamilyConfigs, ClipsTextsBeginAtOneToken) {
+  json config = clip("CLIPTextModel");
+  config.erase("image_size");
+  config.erase("patch_size");
+  const std::string text = build(config).text();
+  EXPECT_NE(text.find("lathe.dim @seq 1 to 9\n"), text.npos) << text;
 }
 
 // Height and width are each their own, in the table of places as in the patches.
