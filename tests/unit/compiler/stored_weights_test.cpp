@@ -144,5 +144,29 @@ TEST(StoredWeights, CastsOfQuantizedWeightsKeepTheirDTypes) {
   }
 }
 
+// What is cast to one dtype is rounded once, and not to the weight's dtype in between.
+TEST(StoredWeights, CastsOfQuantizedWeightsRoundOnce) {
+  const TemporaryFolder folder;
+  Array small(DType::I8, {2, 2});
+  for (int64_t i = 0; i < 4; ++i) small.set(i, double(2 * i + 3));
+  const float scale = 1 + 0x1p-23f;  // times 3 it has more digits than f32
+  saveSafetensors(folder / "model.safetensors",
+                  {{"m.weight", small}, {"m.weight_scale", Array::fromFloats({scale, 1}, {2, 1})}});
+  const json weights{
+      {"num_bits", 8}, {"type", "int"}, {"symmetric", true}, {"strategy", "channel"}};
+  const json quantization{{"quant_method", "compressed-tensors"},
+                          {"format", "int-quantized"},
+                          {"config_groups", {{"group_0", {{"weights", weights}}}}}};
+  folder.write("config.json", json{{"quantization_config", quantization}}.dump());
+  const Checkpoint checkpoint = Checkpoint::open(folder.path());
+  Graph g;
+  g.output("y", cast(g.weight("m.weight", DType::F32, {2, 2}), DType::F64));
+  readAsStored(g, checkpoint);
+  Session session(compile(g, {.backend = "reference"}));
+  session.bindWeights(checkpoint);
+  EXPECT_EQ(valuesOf(session.run("forward", {}).at("y")),
+            (std::vector<double>{3 * double(scale), 5 * double(scale), 7, 9}));
+}
+
 }  // namespace
 }  // namespace lathe
