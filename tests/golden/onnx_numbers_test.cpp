@@ -169,6 +169,22 @@ TEST(OnnxNumbers, TiesAreRoundedBeforeTheZeroPointIsAdded) {
   EXPECT_EQ(numbersOf(run(node, x, 21, {7}, literals)), (Numbers{1, 3, 3, 1, -1, 127, -128}));
 }
 
+// Integers in 4 bits have their sign or none, and scales of one number or of blocks.
+TEST(OnnxNumbers, IntegersInFourBitsAreWidened) {
+  for (auto [type, least] : {std::pair(int64_t(22), -8.f), {int64_t(21), 0.f}}) {
+    const Array x = row({least, least + 1, least + 14, least + 15});
+    auto widened = [&](const std::vector<float>& scale, const std::string& attributes) {
+      return numbersOf(run(inner("Cast", {"x"}, {"c"}, attribute("to", type)) +
+                               nodeOf("DequantizeLinear", {"c", "scale"}, attributes),
+                           x, 21, {4}, literal<float>("scale", 1, scale)));
+    };
+    const std::string blocks = attribute("axis", 0) + attribute("block_size", 2);
+    EXPECT_EQ(widened({2}, ""),
+              (Numbers{2 * least, 2 * least + 2, 2 * least + 28, 2 * least + 30}));
+    EXPECT_EQ(widened({1, 2}, blocks), (Numbers{least, least + 1, 2 * least + 28, 2 * least + 30}));
+  }
+}
+
 // Sums of integers are whole: beyond 2^24, too.
 TEST(OnnxNumbers, ReductionsOfLargeIntegers) {
   const int64_t far = int64_t(1) << 40;

@@ -566,8 +566,19 @@ TEST(WeightFolders, ColumnsInWordsMayHaveAnOrder) {
   EXPECT_EQ(decoded(folder, {{"quant_method", "compressed-tensors"},
                              {"config_groups", {{"g", {{"weights", weights}}}}}}),
             (std::vector<float>{0, 1, 20, 3, 40, 5, 60, 7}));
-  const auto blocks = Checkpoint::open(folder.path()).entry("m.weight")->blocks;
+  const Checkpoint checkpoint = Checkpoint::open(folder.path());
+  const auto blocks = checkpoint.entry("m.weight")->blocks;
   EXPECT_TRUE(blocks->ordered);
+  // Which column is stored at each place is a part like the numbers.
+  const CheckpointTensor* order = checkpoint.entry("m.weight.order");
+  ASSERT_TRUE(order);
+  EXPECT_EQ(order->dtype, DType::I64);
+  EXPECT_EQ(order->shape, Shape{8});
+  const Array places = *checkpoint.find("m.weight.order");
+  const auto columns = places.as<int64_t>();
+  EXPECT_EQ(std::vector<int64_t>(columns.begin(), columns.end()),
+            (std::vector<int64_t>{1, 3, 5, 7, 0, 2, 4, 6}));
+  EXPECT_FALSE(checkpoint.entry("m.weight.zero"));
   EXPECT_EQ(blocks->dtype, DType::I4);
   EXPECT_EQ(blocks->block, 4);
 }
