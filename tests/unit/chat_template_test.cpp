@@ -267,6 +267,27 @@ TEST(ChatTemplate, SpaceIsWhatPythonCallsSpace) {
 }
 
 // Those of Llama 3.1 and Qwen define several, one behind the other.
+TEST(ChatTemplate, WhatIsBesideAListOrATextIsUndefined) {
+  for (const char* whole : {"[1, 2]", "'ab'"})
+    for (auto [index, isThere] : {std::pair("-1000000000000", false),
+                                  {"-3", false},
+                                  {"-2", true},
+                                  {"1", true},
+                                  {"2", false},
+                                  {"1000000000000", false}})
+      EXPECT_EQ(render("{{ " + std::string(whole) + "[" + index + "] is defined }}", json::array()),
+                isThere ? "True" : "False")
+          << whole << index;
+}
+
+TEST(ChatTemplate, MapHasItsArgumentsInAnyOrder) {
+  for (const char* arguments : {"attribute='a', default=5", "default=5, attribute='a'"})
+    EXPECT_EQ(
+        render("{{ [{'a': 1}, {}] | map(" + std::string(arguments) + ") | list }}", json::array()),
+        "[1, 5]")
+        << arguments;
+}
+
 TEST(ChatTemplate, MacrosFollowEachOther) {
   EXPECT_EQ(render("{% macro a() %}A{% endmacro %}{% macro b(x, y=2,) %}B{{ a() }}{{ y }}"
                    "{% endmacro %}{{ b(1) }}{% for i in [1] %}{{ i }}{% endfor %}"
