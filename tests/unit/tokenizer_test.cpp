@@ -784,6 +784,18 @@ TEST(Tokenizer, AddedTokensAreTextUnlessTheySayMore) {
   EXPECT_THROW(with({{"single_word", true}}).encode("a<x>b", kPlain), Error);
   EXPECT_EQ(with({{"single_word", true}}).encode("<x>", kPlain), (std::vector<int>{10}));
 }
+// What stands beside it is text, whether that is of another added token or not.
+TEST(Tokenizer, ASingleWordStandsBehindNoWordOfAnotherAddedToken) {
+  auto behind = [](const char* other) {
+    json file = smallFile();
+    file["added_tokens"] = {{{"id", 9}, {"content", other}},
+                            {{"id", 10}, {"content", "<x>"}, {"single_word", true}}};
+    file["post_processor"] = nullptr;
+    return Tokenizer::parse(file.dump(), "f").encode(other + std::string("<x>"), kPlain);
+  };
+  EXPECT_EQ(behind("<a>"), (std::vector<int>{9, 10}));
+  EXPECT_THROW(behind("<a"), Error);  // no token is what is left, "<x>"
+}
 
 // 32 stages of each kind are taken, one more is refused by its place.
 TEST(Tokenizer, CountsItsStages) {

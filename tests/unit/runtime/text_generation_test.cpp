@@ -570,6 +570,21 @@ TEST(PromptCache, GoesOnWhereItWasSaved) {
               [&] { shorter.generator.loadCache(file); });
 }
 
+// Whoever loads a file cannot know how many tokens it has.
+TEST(PromptCache, HasRoomForItsTokensWhateverIsAskedFor) {
+  test::TemporaryFolder folder;
+  std::vector<int> prompt(100);  // a capacity of 128, where 64 were enough for what is asked
+  for (size_t i = 0; i < prompt.size(); ++i) prompt[i] = int((i * i + i / 3) % 7);
+  Writer first;
+  first.generator.reserve(100);
+  first.generator.prefill(prompt);
+  first.generator.saveCache(folder / "cache");
+  Writer second;
+  second.generator.loadCache(folder / "cache", 1);
+  EXPECT_EQ(second.generator.position(), 100);
+  EXPECT_EQ(second(prompt, {.newTokens = 12, .resume = true}).ids(), written(prompt, 12));
+}
+
 TEST(PromptCache, OfNoTokensIsRefused) {
   test::TemporaryFolder folder;
   ContainerWriter writer;
