@@ -53,4 +53,9 @@ MUTANTS = [
            "reserve(positions);",
            "a saved cache of more tokens than are asked for is written past the room for it",
            ("text_generation_test:*HasRoomForItsTokens*",)),
+    Mutant("runtime/impatient-broadcast", "runtime/thread_ranks.cpp",
+           "bytes\", data, rank_ != 0);",
+           "bytes\", data, false);",
+           "ranks that wait for the next command give up at the deadline",
+           ("rank_messages_test:*Patience*",)),
 ]

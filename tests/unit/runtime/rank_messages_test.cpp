@@ -68,21 +68,24 @@ TEST(RankMessages, ARankThatSendsNothingIsNamedAtTheDeadline) {
   expectError(ErrorCode::Io, said, [&] { ends[0]->send(1, &byte, 1); });
 }
 
+// Of who waits for the next command, by a message or by what rank 0 tells all.
 TEST(RankMessages, PatienceHasNoDeadlineButAnEnd) {
-  auto ends = threadRanks(2, 20ms);
-  std::string said;
-  std::thread patient([&] {
-    char byte = 0;
-    try {
-      ends[1]->receive(0, &byte, 1, true);
-    } catch (const Error& e) {
-      said = e.what();
-    }
-  });
-  std::this_thread::sleep_for(100ms);
-  ends[0]->abort("rank 0: the disk is full");
-  patient.join();
-  EXPECT_EQ(said, "rank 0: the disk is full");
+  for (bool byBroadcast : {false, true}) {
+    auto ends = threadRanks(2, 20ms);
+    std::string said;
+    std::thread patient([&] {
+      char byte = 0;
+      try {
+        byBroadcast ? ends[1]->broadcast(&byte, 1) : ends[1]->receive(0, &byte, 1, true);
+      } catch (const Error& e) {
+        said = e.what();
+      }
+    });
+    std::this_thread::sleep_for(100ms);
+    ends[0]->abort("rank 0: the disk is full");
+    patient.join();
+    EXPECT_EQ(said, "rank 0: the disk is full") << byBroadcast;
+  }
 }
 
 // Whoever waited for a rank that has failed fails, too: what all are told is why the job ended.
