@@ -20,7 +20,7 @@ Dense constant(ConstantOp op) {
       return makeReals(dtype, std::move(shape), std::move(y));
     }
   } else if (auto values = op.getValue().tryGetValues<APInt>()) {
-    bool isUnsigned = dtype == DType::U8 || dtype == DType::U4 || dtype == DType::Bool;
+    bool isUnsigned = dtype == DType::U8 || dtype == DType::Bool;
     std::vector<int64_t> y;
     for (const APInt& v : *values)
       y.push_back(isUnsigned ? int64_t(v.getZExtValue()) : v.getSExtValue());
