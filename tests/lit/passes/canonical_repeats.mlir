@@ -119,6 +119,22 @@ func.func @other_heads_of_attention(%q: !r, %k: !k, %v: !r) -> (!r, !r) {
   return %4, %9 : !r, !r
 }
 
+// Keys of two heads, each four times, and values of four, each twice: no one grouping is that of
+// both.
+// CHECK-LABEL: @other_groups_of_values
+// CHECK-COUNT-2: lathe.broadcast
+!eight = tensor<2x8x?x8xf32, #lathe.dims<2, 8, seq, 8>>
+!two = tensor<2x2x1x?x8xf32, #lathe.dims<2, 2, 1, seq, 8>>
+!four = tensor<2x4x1x?x8xf32, #lathe.dims<2, 4, 1, seq, 8>>
+func.func @other_groups_of_values(%q: !eight, %k: !two, %v: !four) -> !eight {
+  %0 = lathe.broadcast %k to <2, 2, 4, seq, 8> : !two
+  %1 = lathe.reshape %0 to <2, 8, seq, 8> : tensor<2x2x4x?x8xf32, #lathe.dims<2, 2, 4, seq, 8>>
+  %2 = lathe.broadcast %v to <2, 4, 2, seq, 8> : !four
+  %3 = lathe.reshape %2 to <2, 8, seq, 8> : tensor<2x4x2x?x8xf32, #lathe.dims<2, 4, 2, seq, 8>>
+  %4 = lathe.attention %q, %1, %3 scale 0.5 : !eight, !eight, !eight
+  return %4 : !eight
+}
+
 // Indices that wrapped are no longer in order.
 // CHECK-LABEL: @wrapped_indices
 // CHECK: lathe.gather

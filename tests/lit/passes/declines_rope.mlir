@@ -253,6 +253,26 @@ func.func @table_of_halves(%x: tensor<5x8xf32>, %t: tensor<5x4xf32>) -> tensor<5
 
 // -----
 
+// Two tables side by side: neighbours have an angle each.
+// CHECK: remark: rope-doubled-neighbours: {{.*}}the neighbours of the table cannot be proved equal: wanted lathe.broadcast
+func.func @neighbours_of_two_tables(%x: tensor<5x8xf32>, %t: tensor<5x4x1xf32>, %u: tensor<5x4x1xf32>) -> tensor<5x8xf32> {
+  %d = lathe.concat %t, %u axis 2 : tensor<5x4x1xf32>, tensor<5x4x1xf32>
+  %c = lathe.reshape %d to <5, 8> : tensor<5x4x2xf32>
+  %a = lathe.slice %x starts <0, 0> sizes <5, 4> strides [1, 2] : tensor<5x8xf32>
+  %b = lathe.slice %x starts <0, 1> sizes <5, 4> strides [1, 2] : tensor<5x8xf32>
+  %n = lathe.neg %b : tensor<5x4xf32>
+  %n1 = lathe.reshape %n to <5, 4, 1> : tensor<5x4xf32>
+  %a1 = lathe.reshape %a to <5, 4, 1> : tensor<5x4xf32>
+  %j = lathe.concat %n1, %a1 axis 2 : tensor<5x4x1xf32>, tensor<5x4x1xf32>
+  %r = lathe.reshape %j to <5, 8> : tensor<5x4x2xf32>
+  %p = lathe.mul %x, %c : tensor<5x8xf32>, tensor<5x8xf32>
+  %q = lathe.mul %r, %c : tensor<5x8xf32>, tensor<5x8xf32>
+  %y = lathe.add %p, %q : tensor<5x8xf32>, tensor<5x8xf32>
+  return %y : tensor<5x8xf32>
+}
+
+// -----
+
 // CHECK: remark: rope-partial: {{.*}}'axis' of lathe.concat: the parts are not joined along the last axis
 func.func @rest_in_rows(%x: tensor<10x4xf32>, %t: tensor<5x2xf32>) -> tensor<10x4xf32> {
   %a = lathe.slice %x starts <0, 0> sizes <5, 4> strides [1, 1] : tensor<10x4xf32>
