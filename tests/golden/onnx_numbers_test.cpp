@@ -134,6 +134,22 @@ TEST(OnnxNumbers, ShortMasksHideTheKeysBehindThem) {
   EXPECT_EQ(want, with(literal<uint8_t>("m", kBool, {1, 1})));
 }
 
+// The scores behind the mask show a query itself and as many keys before it as the window says.
+TEST(OnnxNumbers, ScoresOfAWindowEndWithIt) {
+  const Array x = test::someNumbers({1, 1, 5, 2});
+  for (int64_t left : {0, 1, 3}) {
+    const std::string node = inner("Attention", {"x", "x", "x"}, {"attended", "", "", "scores"},
+                                   attribute("is_causal", 1) + attribute("left_window_size", left) +
+                                       attribute("qk_matmul_output_mode", 2)) +
+                             nodeOf("Identity", {"scores"});
+    const Numbers scores = numbersOf(run(node, x, 24, {1, 1, 5, 5}));
+    for (int64_t i = 0; i < 5; ++i)
+      for (int64_t j = 0; j < 5; ++j)
+        EXPECT_EQ(std::isfinite(scores[size_t(5 * i + j)]), j <= i && i - j <= left)
+            << "key " << j << " of query " << i << ", window " << left;
+  }
+}
+
 // A last window that would begin behind the image and its padding is none.
 TEST(OnnxNumbers, CeilModeHasNoWindowInThePadding) {
   struct Case {
@@ -225,6 +241,17 @@ TEST(OnnxNumbers, ResizesOfOlderOpsets) {
     // 1/6, 3/2 and 17/6: of two neighbours as near the lower one.
     EXPECT_EQ(resized(opset, "nearest", 0.75f, 3), (Numbers{0, 10, 30})) << opset;
   }
+}
+
+// A scale that leaves the size as it is moves the places all the same: -1/12, 3/4, 19/12 and 29/12.
+TEST(OnnxNumbers, ResizeMovesThePlacesOfAnAxisThatKeepsItsSize) {
+  const std::string node =
+      nodeOf("Resize", {"x", "", "scales"}, attribute("mode", std::string("linear")));
+  const Numbers got =
+      numbersOf(run(node, row({0, 12, 24, 36}), 19, {4}, literal<float>("scales", 1, {1.2f})));
+  const Numbers want{0, 9, 19, 29};
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-4) << i;
 }
 
 // The second half of an axis: its places are 1, 1.5 and 2.

@@ -234,6 +234,22 @@ TEST(RopeRules, DynamicScalingStretchesTheModelsLength) {
     EXPECT_NE(rotated(rope).find("lathe.dim @seq 1 to 16\n"), text.npos) << rope;
 }
 
+// Layers with a window have a base of their own, which their object need not say.
+TEST(RopeRules, LayersWithAWindowHaveTheirOwnBase) {
+  auto with = [](const json& sliding, const json& more = json::object()) {
+    json config = decoder("Gemma3ForCausalLM", {{"head_dim", 4}});
+    config["rope_parameters"] = {{"full_attention", {{"rope_type", "default"}}},
+                                 {"sliding_attention", sliding}};
+    config.update(more);
+    return textOf(config);
+  };
+  auto base = [](double theta) { return json{{"rope_type", "default"}, {"rope_theta", theta}}; };
+  const json plain{{"rope_type", "default"}};
+  EXPECT_EQ(with(plain), with(base(10000)));
+  EXPECT_EQ(with(plain, {{"rope_local_base_freq", 500}}), with(base(500)));
+  EXPECT_NE(with(base(500)), with(base(10000)));
+}
+
 TEST(RopeRules, TypesAreNamedOnce) {
   EXPECT_EQ(rotated({{"rope_type", "linear"}, {"type", "linear"}, {"factor", 2}}),
             rotated({{"rope_type", "linear"}, {"factor", 2}}));
