@@ -68,6 +68,28 @@ TEST(Diff, NamesAnAttributeThatOneSideAloneHas) {
   }
 }
 
+// Whether pieces end in padding, an op of one rank's program may leave unsaid.
+TEST(Diff, NamesAnAttributeThatOneSideLeavesOut) {
+  auto gathered = [](const std::string& whole) {
+    return Graph::parse(R"(func.func @f(%x: tensor<4xf32>) -> tensor<8xf32> {
+  %y = lathe.all_gather %x axis 0 parts 2 )" +
+                        whole + R"( over "tp" of 2 : tensor<4xf32>
+  return %y : tensor<8xf32>
+})");
+  };
+  const Graph plain = gathered(""), whole = gathered("whole <8>");
+  struct Row {
+    const Graph &a, &b;
+    const char* why;
+  };
+  for (const Row& row : {Row{plain, whole, "none in A and #lathe.dims<8> in B"},
+                         Row{whole, plain, "#lathe.dims<8> in A and none in B"}}) {
+    const GraphDiff d = diff(row.a, row.b, {.stage = "recorded"});
+    EXPECT_FALSE(d.equal);
+    EXPECT_EQ(d.entries.at(0).why, std::string("attribute 'whole' is ") + row.why);
+  }
+}
+
 TEST(Diff, NamesTheFirstOpsThatDifferBothLinesAndTheWay) {
   int lineA = 0, lineB = 0;
   Graph a = graphOf({}, [&](const Tensor& x, const Tensor&) {
