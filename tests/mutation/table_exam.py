@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fifth set of a reader who planted from the sources alone: what nothing saw of sixty."""
+"""What nothing saw of the sets of readers who planted from the sources alone."""
 from mutant import Mutant
 
 MUTANTS = [
@@ -58,4 +58,34 @@ MUTANTS = [
            "bytes\", data, false);",
            "ranks that wait for the next command give up at the deadline",
            ("rank_messages_test:*Patience*",)),
+    Mutant("passes/heads-of-keys-alone", "passes/canonical/repeats.cpp",
+           "if (!k || !v || dimOf(tensorType(k), 1) != dimOf(tensorType(v), 1)) return {};",
+           "if (!k || !v) return {};",
+           "keys and values that are repeated differently are taken for one grouping",
+           ("lit:canonical_repeats",)),
+    Mutant("passes/tables-side-by-side", "passes/patterns/rope_parts.cpp",
+           "(twice->getNumOperands() != 2 || twice->getOperand(1) != once)",
+           "twice->getNumOperands() != 2",
+           "neighbours rotate by the first of two tables that stand side by side",
+           ("lit:declines_rope",)),
+    Mutant("frontend/scores-of-a-key-more", "frontend/onnx/attentions.cpp",
+           "sub(place, column) < double(m.window));",
+           "sub(place, column) <= double(m.window));",
+           "the scores of ONNX's Attention show one key more than the window has",
+           ("onnx_numbers_test:*ScoresOfAWindow*",)),
+    Mutant("frontend/resize-to-the-same-size", "frontend/onnx/resize.cpp",
+           "if (a.in != a.out || a.scale != 1 || coordinates",
+           "if (a.in != a.out || coordinates",
+           "a scale that leaves an axis its size does not move its places",
+           ("onnx_numbers_test:*KeepsItsSize*",)),
+    Mutant("frontend/one-base-for-all-layers", "frontend/families/gemma3.cpp",
+           "kinds.find(\"sliding_attention\").value_or(none), config, c, defaults, local);",
+           "kinds.find(\"sliding_attention\").value_or(none), config, c, defaults, theta);",
+           "Gemma 3's layers with a window rotate by the base of the others",
+           ("family_rules_test:*LayersWithAWindow*",)),
+    Mutant("inspect/attribute-of-b-alone", "inspect/questions/graph_diff.cpp",
+           "if (!isa<WeightOp>(x) && !x->hasAttr(at.getName()))",
+           "if (false)",
+           "an attribute that the second graph alone has is told as an order of operands",
+           ("diff_test:*LeavesOut*",)),
 ]
