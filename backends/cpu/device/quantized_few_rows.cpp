@@ -119,42 +119,29 @@ std::optional<QuantizedRows> prepareRows(const QuantizedLinearSpec& spec,
   return QuantizedRows{scratch, sizes.stride, spec.hasZero ? sums : nullptr, chunks.count};
 }
 
-// Panels of one worker, which brings the rows into the kernels' form by itself: to fetch what
+// Panels that one worker takes. It brings the rows into the kernels' form by itself: to fetch what
 // another worker has written takes longer.
-class Worker {
- public:
-  Worker(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args,
-         const QuantizedOperands& layer, KernelIsa isa, int64_t row0, char* scratch)
-      : layer_(layer),
-        w_(spec.weights),
-        row0_(row0),
-        rows_(std::min(kMostFewRows, args.m - row0)),
-        kernels_(&quantizedKernels(isa)) {
-    if (args.m > kernels_->fixedRows && !byteKernelsOf(spec, *kernels_))
-      kernels_ = &floatQuantizedKernels(isa);
-    auto x = prepareRows(spec, layer, *kernels_, args.a, row0, rows_, scratch);
-    if (!x) {
-      // They come out as f32 products make them.
-      kernels_ = &floatQuantizedKernels(isa);
-      x = prepareRows(spec, layer, *kernels_, args.a, row0, rows_, scratch);
-    }
-    x_ = *x;
-    chunks_.emplace(chunksOf(spec, *kernels_));
-    table_ = tableOf(spec, *kernels_);
+void runPanels(const QuantizedLinearSpec& spec, const QuantizedLinearArgs& args,
+               const QuantizedOperands& layer, const Epilogue& epilogue, KernelIsa isa,
+               int64_t row0, const PanelGroups& groups, ThreadPool::Claims& claims, char* scratch) {
+  PanelGroups::Group group = groups.next(claims);
+  if (!group.count) return;
+  const int64_t rows = std::min(kMostFewRows, args.m - row0);
+  const QuantizedKernels* kernels = &quantizedKernels(isa);
+  if (args.m > kernels->fixedRows && !byteKernelsOf(spec, *kernels))
+    kernels = &floatQuantizedKernels(isa);
+  auto x = prepareRows(spec, layer, *kernels, args.a, row0, rows, scratch);
+  if (!x) {
+    // They come out as f32 products make them.
+    kernels = &floatQuantizedKernels(isa);
+    x = prepareRows(spec, layer, *kernels, args.a, row0, rows, scratch);
   }
-  void run(const PanelGroups::Group& group, const PanelKernels& kernels, const Epilogue& epilogue) {
-    runGroup(layer_, w_, *chunks_, table_, x_, row0_, rows_, group, kernels, epilogue);
-  }
-
- private:
-  const QuantizedOperands& layer_;
-  const QuantizedShape& w_;
-  const int64_t row0_, rows_;
-  const QuantizedKernels* kernels_;
-  QuantizedRows x_;
-  std::optional<Chunks> chunks_;
-  const QuantizedPanelFn* table_ = nullptr;
-};
+  const Chunks chunks = chunksOf(spec, *kernels);
+  const QuantizedPanelFn* table = tableOf(spec, *kernels);
+  for (; group.count; group = groups.next(claims))
+    runGroup(layer, spec.weights, chunks, table, *x, row0, rows, group, panelKernels(isa),
+             epilogue);
+}
 
 }  // namespace
 
@@ -169,12 +156,8 @@ void multiplyFewRows(const QuantizedLinearSpec& spec, const QuantizedLinearArgs&
   const PanelGroups groups(spec.weights.panels(), pool.threads(), calibration().reading.streams);
   for (int64_t row0 = 0; row0 < args.m; row0 += kMostFewRows)
     pool.runClaims(groups.count(), [&](ThreadPool::Claims& claims) {
-      PanelGroups::Group group = groups.next(claims);
-      if (!group.count) return;
       char* memory = static_cast<char*>(scratch.data) + size_t(claims.worker()) * bytes;
-      Worker worker(spec, args, layer, isa, row0, memory);
-      for (; group.count; group = groups.next(claims))
-        worker.run(group, panelKernels(isa), epilogue);
+      runPanels(spec, args, layer, epilogue, isa, row0, groups, claims, memory);
     });
 }
 
