@@ -45,10 +45,7 @@ double realOf(uint64_t r) {
 }
 
 Array valuesOf(RankedTensorType type, Values values, const Symbols& sizes, uint64_t seed) {
-  Shape shape;
-  for (int64_t i = 0; i < type.getRank(); ++i)
-    shape.push_back(dimExprOf(type, i)->evaluate(sizes).value());
-  Array array(*dtypeOf(type.getElementType()), shape);
+  Array array(*dtypeOf(type.getElementType()), shapeOf(type, sizes));
   for (int64_t i = 0; i < array.size(); ++i) {
     seed = seed * 6364136223846793005u + 1442695040888963407u;
     const uint64_t r = seed >> 33;

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "lathe/ir/types.h"
+#include "tests/conformance/rewriting.h"
 
 using namespace mlir;
 
@@ -41,10 +42,7 @@ const std::vector<double>& specialValues() {
 
 Array valuesOf(Type type, bool special, uint64_t& state) {
   auto tensor = cast<RankedTensorType>(type);
-  Shape shape;
-  for (int64_t i = 0; i < tensor.getRank(); ++i)
-    shape.push_back(dimExprOf(tensor, i)->evaluate(kSizes).value());
-  Array array(*dtypeOf(tensor.getElementType()), shape);
+  Array array(*dtypeOf(tensor.getElementType()), shapeOf(tensor, kSizes));
   for (int64_t i = 0; i < array.size(); ++i) {
     state = state * 6364136223846793005u + 1442695040888963407u;
     const uint64_t r = state >> 33;

@@ -25,10 +25,7 @@ const Symbols kSizes{{"batch", 2}, {"seq", 3}, {"cache", 5}, {"n", 4}, {"t", 5}}
 
 // Integers are indices of tables with at least three rows.
 Array valuesOf(RankedTensorType type, uint64_t seed) {
-  Shape shape;
-  for (int64_t i = 0; i < type.getRank(); ++i)
-    shape.push_back(dimExprOf(type, i)->evaluate(kSizes).value());
-  Array array(*dtypeOf(type.getElementType()), shape);
+  Array array(*dtypeOf(type.getElementType()), shapeOf(type, kSizes));
   for (int64_t i = 0; i < array.size(); ++i) {
     seed = seed * 6364136223846793005u + 1442695040888963407u;
     const uint64_t r = seed >> 33;

@@ -52,10 +52,7 @@ Array valuesOf(DType dtype, const Shape& shape, std::string_view name) {
   return array;
 }
 Array valuesOf(RankedTensorType type, const Symbols& sizes, std::string_view name) {
-  Shape shape;
-  for (int64_t i = 0; i < type.getRank(); ++i)
-    shape.push_back(dimExprOf(type, i)->evaluate(sizes).value());
-  return valuesOf(*dtypeOf(type.getElementType()), shape, name);
+  return valuesOf(*dtypeOf(type.getElementType()), shapeOf(type, sizes), name);
 }
 std::vector<Array> run(ModuleOp module, const Symbols& sizes, Precision precision) {
   auto function = module.lookupSymbol<func::FuncOp>("forward");

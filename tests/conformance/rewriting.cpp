@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <stdexcept>
 
 #include "frontend/graph_impl.h"
 #include "lathe/backends/interpreter.h"
@@ -36,6 +37,18 @@ void canonicalizeAndFuse(ModuleOp module) {
   canonicalize(module);
   fuse(module);
   canonicalize(module);
+}
+
+Shape shapeOf(RankedTensorType type, const Symbols& sizes) {
+  Shape shape;
+  for (int64_t axis = 0; axis < type.getRank(); ++axis) {
+    const auto size = dimExprOf(type, axis)->evaluate(sizes);
+    if (!size)
+      throw std::invalid_argument("the test has no size for dim " + std::to_string(axis) + " of " +
+                                  shortType(type));
+    shape.push_back(*size);
+  }
+  return shape;
 }
 
 std::string textOf(ModuleOp module) {

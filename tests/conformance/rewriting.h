@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "lathe/backends/interpreter.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "tests/conformance/cases.h"
 
@@ -26,6 +28,10 @@ std::string textOf(mlir::ModuleOp module);
 int countOps(mlir::ModuleOp module, const std::string& op);
 /// The ops of the dialect in order, without declarations.
 std::vector<mlir::Operation*> opsOf(mlir::ModuleOp module);
+
+/// A type's sizes where its symbols have these values. Throws std::invalid_argument where one has
+/// none: a mistake of the test, which no handler of lathe::Error takes for one of the graph.
+Shape shapeOf(mlir::RankedTensorType type, const Symbols& sizes);
 
 /// The recorded lines behind an op's location, "FILE:LINE:COLUMN", each once.
 std::vector<std::string> linesOf(mlir::Operation* op);

@@ -186,17 +186,17 @@ func.func @numbers(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tens
 // CHECK: %[[A:.*]] = lathe.select
 // CHECK: %[[B:.*]] = lathe.select
 // CHECK: return %[[A]], %[[B]]
-!z = tensor<?xf32, #lathe.dims<n+m>>
+!z = tensor<?xf32, #lathe.dims<seq+past>>
 func.func @not_everywhere(%x: tensor<2xf32>, %y: tensor<2xf32>, %u: !z, %v: !z) -> (tensor<2xf32>, !z) {
   %zero = lathe.constant dense<0> : tensor<i64>
   %one = lathe.constant dense<1> : tensor<i64>
   %i = lathe.iota <2> axis 0 dtype i64
   %c = lathe.compare le %i, %zero : tensor<2xi64>, tensor<i64>
   %a = lathe.select %c, %x, %y : tensor<2xi1>, tensor<2xf32>, tensor<2xf32>
-  %ones = lathe.broadcast %one to <n+m, n> : tensor<i64>
-  %sums = lathe.reduce_sum %ones axes [1] : tensor<?x?xi64, #lathe.dims<n+m, n>>
-  %d = lathe.compare gt %sums, %zero : tensor<?xi64, #lathe.dims<n+m>>, tensor<i64>
-  %b = lathe.select %d, %u, %v : tensor<?xi1, #lathe.dims<n+m>>, !z, !z
+  %ones = lathe.broadcast %one to <seq+past, seq> : tensor<i64>
+  %sums = lathe.reduce_sum %ones axes [1] : tensor<?x?xi64, #lathe.dims<seq+past, seq>>
+  %d = lathe.compare gt %sums, %zero : tensor<?xi64, #lathe.dims<seq+past>>, tensor<i64>
+  %b = lathe.select %d, %u, %v : tensor<?xi1, #lathe.dims<seq+past>>, !z, !z
   return %a, %b : tensor<2xf32>, !z
 }
 
