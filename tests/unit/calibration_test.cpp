@@ -29,6 +29,12 @@ Calibration rates(double f32, double dot, double tiles = 0) {
   return c;
 }
 
+ReadPatterns allOf(const ReadPattern& pattern) {
+  ReadPatterns all;
+  for (WeightKind kind : kWeightKinds) all[kind] = pattern;
+  return all;
+}
+
 // A million rounds a second; passes whose numbers are given, from 0, are held up for a second.
 TimedRounds timedWith(std::vector<int> heldUp, int repeats) {
   int count = 0;
@@ -108,7 +114,9 @@ TEST(Calibration, FeatureBitsAloneNameTheNewestArithmetic) {
 
 TEST(Calibration, IsReadBackForTheSameProcessorAlone) {
   Calibration c = rates(3.44e11, 1.73e11, 2.7e12);
-  c.reading = {1, 0, 2.95e10};
+  c.reading = allOf({8, 1024, 1e10});
+  c.reading[WeightKind::F32] = {1, 0, 2.95e10};
+  c.reading[WeightKind::Int4] = {4, 0, 1.5e10};
   c.spread = 0.07;
   c.takenAt = 1764167000;
   const std::string me = "A \"quoted\" processor, avx2, 2 threads", text = textOf({c, c}, me);
@@ -117,9 +125,10 @@ TEST(Calibration, IsReadBackForTheSameProcessorAlone) {
   EXPECT_EQ(back[1].f32Fma, c.f32Fma);
   EXPECT_EQ(back[1].bf16Dot, c.bf16Dot);
   EXPECT_EQ(back[1].amxBf16, c.amxBf16);
-  EXPECT_EQ(back[1].reading.streams, 1);
-  EXPECT_EQ(back[1].reading.prefetch, 0);
-  EXPECT_EQ(back[1].reading.bytesPerSecond, c.reading.bytesPerSecond);
+  for (WeightKind kind : kWeightKinds) {
+    EXPECT_TRUE(back[1].reading[kind].sameWay(c.reading[kind])) << nameOf(kind);
+    EXPECT_EQ(back[1].reading[kind].bytesPerSecond, c.reading[kind].bytesPerSecond);
+  }
   EXPECT_EQ(back[1].spread, c.spread);
   EXPECT_EQ(back[1].takenAt, c.takenAt);
   EXPECT_TRUE(calibrationsFrom(text, "another processor, avx2, 2 threads").empty());
@@ -127,7 +136,8 @@ TEST(Calibration, IsReadBackForTheSameProcessorAlone) {
 
 TEST(Calibration, DamagedTextIsNone) {
   Calibration c = rates(1e11, 2e11, 5e11);
-  c.reading.bytesPerSecond = 3e10;
+  c.reading = allOf({4, 1024, 4e10});
+  c.reading[WeightKind::Int4].bytesPerSecond = 3e10;
   c.spread = 0.25;
   c.takenAt = 5;
   const std::string text = textOf({c}, "me");
@@ -140,7 +150,7 @@ TEST(Calibration, DamagedTextIsNone) {
     EXPECT_NE(at, std::string::npos) << from;
     return calibrationsFrom(changed.replace(at, from.size(), to), "me");
   };
-  EXPECT_TRUE(with("\"version\": 3", "\"version\": 2").empty());
+  EXPECT_TRUE(with("\"version\": 4", "\"version\": 3").empty());
   EXPECT_TRUE(with("\"streams\": 4", "\"streams\": 9").empty());
   EXPECT_TRUE(with("\"streams\": 4", "\"streams\": 0").empty());
   EXPECT_TRUE(with("\"prefetch\": 1024", "\"prefetch\": -64").empty());
@@ -156,21 +166,39 @@ TEST(Calibration, DamagedTextIsNone) {
   EXPECT_EQ(with("\"spread\": 0.25", "\"spread\": 0").size(), 1);
 }
 
-// A measurement that chose pattern `index` at a time.
+// A measurement that chose pattern `index` for all kinds of weights at a time.
 Calibration chose(size_t index, int64_t takenAt, double rate = 3e10) {
   Calibration c = rates(3e11, 1e11);
-  c.reading = readPatterns()[index];
-  c.reading.bytesPerSecond = rate;
+  ReadPattern pattern = readPatterns()[index];
+  pattern.bytesPerSecond = rate;
+  c.reading = allOf(pattern);
   c.takenAt = takenAt;
   return c;
 }
 
 TEST(Calibration, ABadMomentIsOutvoted) {
-  EXPECT_EQ(together({chose(1, 0)}).reading.streams, 1);
-  EXPECT_EQ(together({chose(1, 0), chose(0, 600)}).reading.streams, 4) << "a tie is the default's";
-  EXPECT_EQ(together({chose(0, 0), chose(1, 600)}).reading.streams, 4);
-  EXPECT_EQ(together({chose(1, 0), chose(0, 600), chose(1, 1200)}).reading.streams, 1);
-  EXPECT_EQ(together({chose(1, 0), chose(0, 600), chose(0, 1200)}).reading.streams, 4);
+  EXPECT_EQ(together({chose(1, 0)}).reading[WeightKind::F32].streams, 1);
+  EXPECT_EQ(together({chose(1, 0), chose(0, 600)}).reading[WeightKind::F32].streams, 4)
+      << "a tie is the default's";
+  EXPECT_EQ(together({chose(0, 0), chose(1, 600)}).reading[WeightKind::F32].streams, 4);
+  EXPECT_EQ(together({chose(1, 0), chose(0, 600), chose(1, 1200)}).reading[WeightKind::F32].streams,
+            1);
+  EXPECT_EQ(together({chose(1, 0), chose(0, 600), chose(0, 1200)}).reading[WeightKind::F32].streams,
+            4);
+}
+
+TEST(Calibration, KindsOfWeightsAreVotedOnApart) {
+  Calibration one = chose(1, 0, 1e10), two = chose(1, 600, 2e10), three = chose(1, 1200, 3e10);
+  two.reading[WeightKind::Int8] = three.reading[WeightKind::Int8] = {4, 0, 5e10};
+  three.reading[WeightKind::BF16] = {4, 0, 9e10};
+  const Calibration all = together({one, two, three});
+  EXPECT_TRUE(all.reading[WeightKind::F32].sameWay({1, 0}));
+  EXPECT_EQ(all.reading[WeightKind::F32].bytesPerSecond, 3e10);
+  EXPECT_TRUE(all.reading[WeightKind::BF16].sameWay({1, 0}));
+  EXPECT_EQ(all.reading[WeightKind::BF16].bytesPerSecond, 2e10);
+  EXPECT_TRUE(all.reading[WeightKind::Int8].sameWay({4, 0}));
+  EXPECT_TRUE(all.reading[WeightKind::Int4].sameWay({1, 0}));
+  EXPECT_TRUE(wantsAnother({one, two, three}, 9999)) << "two kinds are not settled";
 }
 
 TEST(Calibration, TheBestRatesOfAllCount) {
@@ -179,7 +207,7 @@ TEST(Calibration, TheBestRatesOfAllCount) {
   const Calibration all = together({slow, quick, other});
   EXPECT_EQ(all.amxBf16, 4.6e12);
   EXPECT_EQ(all.f32Fma, 4e11);
-  EXPECT_EQ(all.reading.bytesPerSecond, 4e10) << "of the pattern that was chosen";
+  EXPECT_EQ(all.reading[WeightKind::F32].bytesPerSecond, 4e10) << "of the pattern that was chosen";
   EXPECT_EQ(all.takenAt, 2000);
   EXPECT_EQ(all.measurements, 3);
 }
@@ -201,10 +229,10 @@ TEST(Calibration, IsRepeatedUntilItAgrees) {
 TEST(Calibration, BusyMomentsCountWhereThereIsNoOther) {
   Calibration busy = chose(1, 0);
   busy.busy = true;
-  EXPECT_EQ(together({busy}).reading.streams, 1);
+  EXPECT_EQ(together({busy}).reading[WeightKind::F32].streams, 1);
   EXPECT_TRUE(together({busy}).busy);
   const Calibration both = together({busy, chose(2, 600)});
-  EXPECT_EQ(both.reading.prefetch, 1024);
+  EXPECT_EQ(both.reading[WeightKind::F32].prefetch, 1024);
   EXPECT_FALSE(both.busy);
   EXPECT_EQ(both.measurements, 1);
   EXPECT_FALSE(wantsAnother({busy}, 599));
@@ -226,20 +254,21 @@ TEST(Calibration, BusyMomentsVoteOnAMachineThatIsNeverQuiet) {
   };
   another(0, true), another(0, true);
   const Calibration all = another(1, true);
-  EXPECT_TRUE(all.reading.sameWay(readPatterns()[0])) << "the last moment was the bad one";
+  EXPECT_TRUE(all.reading[WeightKind::F32].sameWay(readPatterns()[0]))
+      << "the last moment was the bad one";
   EXPECT_EQ(all.measurements, 3);
   another(1, true), another(1, true);
   ASSERT_EQ(kept.size(), 5);
-  EXPECT_TRUE(together(kept).reading.sameWay(readPatterns()[1]));
+  EXPECT_TRUE(together(kept).reading[WeightKind::F32].sameWay(readPatterns()[1]));
   another(2, true);
   ASSERT_EQ(kept.size(), 5) << "the last ones";
   EXPECT_EQ(kept.front().takenAt, 600);
   const Calibration quiet = another(3, false);
   ASSERT_EQ(kept.size(), 1) << "a quiet one replaces them";
-  EXPECT_TRUE(quiet.reading.sameWay(readPatterns()[3]));
+  EXPECT_TRUE(quiet.reading[WeightKind::F32].sameWay(readPatterns()[3]));
   another(1, true), another(1, true);
   EXPECT_EQ(kept.size(), 2) << "the last busy one tells when";
-  EXPECT_TRUE(together(kept).reading.sameWay(readPatterns()[3]));
+  EXPECT_TRUE(together(kept).reading[WeightKind::F32].sameWay(readPatterns()[3]));
   EXPECT_FALSE(wantsAnother(kept, kept.back().takenAt + 599));
 }
 
@@ -248,11 +277,23 @@ TEST(Calibration, TheMachineHasWhatItsFeaturesSay) {
   EXPECT_GT(c.f32Fma, 1e9);
   EXPECT_EQ(c.bf16Dot > 0, machineIsa() >= Isa::Avx512 && cpuFeatures().avx512Bf16);
   EXPECT_EQ(c.amxBf16 > 0, machineIsa() == Isa::Amx);
-  EXPECT_GT(c.reading.bytesPerSecond, 1e8);
-  EXPECT_THAT(c.reading.streams, testing::AnyOf(1, 4, kMaxReadStreams));
+  for (WeightKind kind : kWeightKinds) {
+    EXPECT_GT(c.reading[kind].bytesPerSecond, 1e8) << nameOf(kind);
+    EXPECT_THAT(c.reading[kind].streams, testing::AnyOf(1, 4, kMaxReadStreams)) << nameOf(kind);
+  }
   EXPECT_GT(c.takenAt, 1'700'000'000) << "seconds since 1970";
   EXPECT_GE(c.spread, 0);
   EXPECT_LT(c.spread, 1);
+}
+
+TEST(Calibration, WeightsAreReadAsTheirKindIs) {
+  const ReadPatterns& all = calibration().reading;
+  EXPECT_EQ(&readPatternOf(PackedShape{DType::F32, 64, 64}), &all[WeightKind::F32]);
+  EXPECT_EQ(&readPatternOf(PackedShape{DType::BF16, 64, 64}), &all[WeightKind::BF16]);
+  EXPECT_EQ(&readPatternOf(QuantizedShape{DType::I8, 64, 64}), &all[WeightKind::Int8]);
+  EXPECT_EQ(&readPatternOf(QuantizedShape{DType::I4, 64, 64}), &all[WeightKind::Int4]);
+  EXPECT_EQ(nameOf(WeightKind::F32), "f32");
+  EXPECT_EQ(nameOf(WeightKind::Int4), "int4");
 }
 
 TEST(Calibration, AnArithmeticCanBePinned) {

@@ -48,6 +48,35 @@ std::string isaTier() {
   }
 }
 
+// How a thread reads each kind of weights.
+Json readsOf(const cpu::ReadPatterns& patterns) {
+  Json reads = Json::object();
+  for (cpu::WeightKind kind : cpu::kWeightKinds)
+    reads[std::string(cpu::nameOf(kind))] = {{"streams", patterns[kind].streams},
+                                             {"prefetch_bytes", patterns[kind].prefetch},
+                                             {"bytes_per_second", patterns[kind].bytesPerSecond}};
+  return reads;
+}
+// "f32 and bf16 in 1 stream, int8 and int4 in 4 streams with prefetch": kinds that are read alike
+// stand together.
+std::string readsText(const Json& reads) {
+  std::vector<std::pair<std::string, std::string>> ways;  // and the kinds that are read so
+  for (cpu::WeightKind kind : cpu::kWeightKinds) {
+    const std::string name(cpu::nameOf(kind));
+    const int streams = reads.at(name).at("streams").get<int>();
+    const std::string way =
+        fmt::format("in {} stream{}{}", streams, streams == 1 ? "" : "s",
+                    reads.at(name).at("prefetch_bytes").get<int>() ? " with prefetch" : "");
+    auto same = std::find_if(ways.begin(), ways.end(), [&](auto& w) { return w.first == way; });
+    if (same == ways.end())
+      ways.emplace_back(way, name);
+    else
+      same->second += " and " + name;
+  }
+  std::string text;
+  for (const auto& [way, kinds] : ways) text += (text.empty() ? "" : ", ") + kinds + " " + way;
+  return text;
+}
 // What was measured of the processor, and what follows; null on one without kernels.
 Json processorRates() {
   try {
@@ -56,9 +85,7 @@ Json processorRates() {
             {"f32_fma_flops", c.f32Fma},
             {"bf16_dot_flops", c.bf16Dot},
             {"amx_bf16_flops", c.amxBf16},
-            {"read_streams", c.reading.streams},
-            {"read_prefetch_bytes", c.reading.prefetch},
-            {"read_bytes_per_second", c.reading.bytesPerSecond},
+            {"reads", readsOf(c.reading)},
             {"read_spread", c.spread},
             {"measurements", c.measurements},
             {"taken_at", c.takenAt},
@@ -68,7 +95,8 @@ Json processorRates() {
     return nullptr;
   }
 }
-// "bf16 by dot; f32 fma 126, bf16 dot 236 GFLOP/s a thread; reads in 1 stream, 29.5 GB/s"
+// "bf16 by dot; f32 fma 126, bf16 dot 236 GFLOP/s a thread; reads f32 and bf16 and int8 and int4 in
+// 1 stream, up to 29.5 GB/s"
 std::string rateText(const Json& rates) {
   if (rates.is_null()) return "none";
   std::string text = "bf16 by " + rates.at("bf16").get<std::string>() + ";";
@@ -80,11 +108,11 @@ std::string rateText(const Json& rates) {
       text += fmt::format("{}{} {:.0f}", sign, name, flops * 1e-9);
       sign = ", ";
     }
-  const int streams = rates.at("read_streams").get<int>();
-  return text + fmt::format(" GFLOP/s a thread; reads in {} stream{}{}, {:.1f} GB/s{}", streams,
-                            streams == 1 ? "" : "s",
-                            rates.at("read_prefetch_bytes").get<int>() ? " with prefetch" : "",
-                            rates.at("read_bytes_per_second").get<double>() * 1e-9,
+  double read = 0;
+  for (const Json& kind : rates.at("reads"))
+    read = std::max(read, kind.at("bytes_per_second").get<double>());
+  return text + fmt::format(" GFLOP/s a thread; reads {}, up to {:.1f} GB/s{}",
+                            readsText(rates.at("reads")), read * 1e-9,
                             rates.at("busy").get<bool>() ? " (beside other programs)" : "");
 }
 

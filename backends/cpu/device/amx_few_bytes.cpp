@@ -356,7 +356,7 @@ class FewByteRows {
   const Kernels& kernels_;
   const Walk walk_{g_.shape};
   // Before tiles are configured: a calibration configures its own.
-  const ReadPattern reading_ = calibration().reading;
+  const ReadPattern reading_ = readPatternOf(g_.shape);
   char *tiles_, *pieces_;
   int32_t* aSums_;  // [parts][16], of all elements where columns have one scale
   float *sums_, *partSums_;
@@ -377,7 +377,7 @@ size_t amxFewBytesScratchBytes(const QuantizedShape& shape, int threads) {
 }
 
 void amxFewBytesGemm(const AmxQuantizedGemm& g, ThreadPool& pool, Scratch scratch) {
-  const PanelGroups groups(g.shape.panels(), pool.threads(), calibration().reading.streams);
+  const PanelGroups groups(g.shape.panels(), pool.threads(), readPatternOf(g.shape).streams);
   pool.runClaims(groups.count(), [&](ThreadPool::Claims& claims) {
     char* memory = static_cast<char*>(scratch.data) +
                    size_t(claims.worker()) * amxFewBytesScratchBytes(g.shape, 1);

@@ -65,7 +65,7 @@ void runFewRows(const AmxGemm& g, const PanelGroups& groups, ThreadPool::Claims&
   PanelGroups::Group group = groups.next(claims);
   if (!group.count) return;
   const int64_t blocks = g.shape.blocks(), panelBytes = g.shape.panelBytes();
-  const int64_t prefetch = calibration().reading.prefetch;
+  const int64_t prefetch = readPatternOf(g.shape).prefetch;
   AmxTileConfig config;
   for (int tile = 0; tile < 6; ++tile) config.rows[tile] = static_cast<unsigned char>(g.m);
   tileConfigure(config);
@@ -102,7 +102,7 @@ void amxGemm(const AmxGemm& g, ThreadPool& pool, Scratch scratch) {
   };
   auto sumsOf = [&](int worker) { return reinterpret_cast<float*>(tilesOf(worker) + tileBytes); };
   if (g.m <= kAmxFewRows) {
-    const PanelGroups groups(panels, int(threads), calibration().reading.streams);
+    const PanelGroups groups(panels, int(threads), readPatternOf(g.shape).streams);
     pool.runClaims(groups.count(), [&](ThreadPool::Claims& claims) {
       runFewRows(g, groups, claims, tilesOf(claims.worker()), sumsOf(claims.worker()));
     });

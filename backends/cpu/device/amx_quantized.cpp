@@ -265,7 +265,7 @@ class FewRows {
   bool anySpecial_ = false;  // a row of a part whose elements have no finite sum
   const Walk walk_{g_.shape};
   // Before tiles are configured: a calibration configures its own.
-  const ReadPattern reading_ = calibration().reading;
+  const ReadPattern reading_ = readPatternOf(g_.shape);
 };
 
 // A worker's scratch memory.
@@ -298,7 +298,7 @@ void amxQuantizedGemm(const AmxQuantizedGemm& g, ThreadPool& pool, Scratch scrat
     return Places(g.shape, static_cast<char*>(scratch.data) + size_t(worker) * bytes);
   };
   if (g.m <= kAmxFewRows) {
-    const PanelGroups groups(g.shape.panels(), pool.threads(), calibration().reading.streams);
+    const PanelGroups groups(g.shape.panels(), pool.threads(), readPatternOf(g.shape).streams);
     pool.runClaims(groups.count(), [&](ThreadPool::Claims& claims) {
       const Places at = placesOf(claims.worker());
       FewRows(g, at.tiles, at.pieces, at.aSums, at.sums, at.partSums).run(groups, claims);

@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Raised when what is measured, or what follows from it, is no longer the same.
-constexpr int kVersion = 3;
+constexpr int kVersion = 4;
 // What makes more of the machine's work has to be faster by so much.
 constexpr double kPatternGain = 1.08, kDotGain = 1.1;
 // By which another arithmetic is faster than the one chosen before, whose bits results have.
@@ -43,11 +43,14 @@ int64_t secondsSince1970() {
 // What a measurement may say; written so that a NaN is none.
 bool isPlausible(const Calibration& c) {
   const std::vector<ReadPattern>& known = readPatterns();
-  return c.f32Fma > 0 && c.bf16Dot >= 0 && c.amxBf16 >= 0 && c.reading.bytesPerSecond > 0 &&
-         c.spread >= 0 && c.spread < 1 &&
-         std::any_of(
-             known.begin(), known.end(),
-             [&](const ReadPattern& pattern) { return pattern.sameWay(c.reading); });
+  auto isPattern = [&](WeightKind kind) {
+    const ReadPattern& read = c.reading[kind];
+    return read.bytesPerSecond > 0 &&
+           std::any_of(known.begin(), known.end(),
+                       [&](const ReadPattern& pattern) { return pattern.sameWay(read); });
+  };
+  return c.f32Fma > 0 && c.bf16Dot >= 0 && c.amxBf16 >= 0 && c.spread >= 0 && c.spread < 1 &&
+         std::all_of(kWeightKinds.begin(), kWeightKinds.end(), isPattern);
 }
 
 std::vector<Calibration> readKept(const std::string& path, const std::string& processor) {
@@ -93,9 +96,26 @@ std::vector<Calibration> countedOf(const std::vector<Calibration>& measured) {
   return quiet.empty() ? measured : quiet;
 }
 
-size_t votesFor(const std::vector<Calibration>& measured, const ReadPattern& pattern) {
-  return size_t(std::count_if(measured.begin(), measured.end(),
-                              [&](const Calibration& c) { return c.reading.sameWay(pattern); }));
+size_t votesFor(const std::vector<Calibration>& measured, WeightKind kind,
+                const ReadPattern& pattern) {
+  return size_t(std::count_if(measured.begin(), measured.end(), [&](const Calibration& c) {
+    return c.reading[kind].sameWay(pattern);
+  }));
+}
+
+// What most of them chose for a kind of weights, with the best rate of these.
+ReadPattern agreedPattern(const std::vector<Calibration>& measured, WeightKind kind) {
+  ReadPattern agreed;
+  size_t most = 0;
+  for (const ReadPattern& pattern : readPatterns())
+    if (const size_t votes = votesFor(measured, kind, pattern); votes > most) {
+      agreed = pattern;
+      most = votes;
+    }
+  for (const Calibration& c : measured)
+    if (c.reading[kind].sameWay(agreed))
+      agreed.bytesPerSecond = std::max(agreed.bytesPerSecond, c.reading[kind].bytesPerSecond);
+  return agreed;
 }
 
 // As bf16Arithmetic compares it with that of `other`.
@@ -147,8 +167,8 @@ Calibration calibrate() {
   constexpr double kSpreadSeconds = 15e-3;
   ThreadPool pool(ThreadPool::global().threads());
   measurePeak(PeakKind::F32Fma, pool, 0, kSpreadSeconds);
-  const MeasuredPattern reading = measureReadPattern(pool, isa, kPatternGain);
-  c.reading = reading.pattern;
+  const MeasuredPatterns reading = measureReadPatterns(pool, isa, kPatternGain);
+  c.reading = reading.patterns;
   c.spread = reading.spread;
   c.takenAt = secondsSince1970();
   c.busy = load.wasBusy(pool.threads());
@@ -158,22 +178,14 @@ Calibration calibrate() {
 Calibration together(const std::vector<Calibration>& measured) {
   const std::vector<Calibration> counted = countedOf(measured);
   Calibration all;
-  all.reading.bytesPerSecond = 0;
   all.measurements = int(counted.size());
   all.busy = counted.front().busy;
-  size_t most = 0;
-  for (const ReadPattern& pattern : readPatterns())
-    if (const size_t votes = votesFor(counted, pattern); votes > most) {
-      all.reading = pattern;
-      most = votes;
-    }
+  for (WeightKind kind : kWeightKinds) all.reading[kind] = agreedPattern(counted, kind);
   for (const Calibration& c : counted) {
     all.f32Fma = std::max(all.f32Fma, c.f32Fma);
     all.bf16Dot = std::max(all.bf16Dot, c.bf16Dot);
     all.amxBf16 = std::max(all.amxBf16, c.amxBf16);
     all.takenAt = std::max(all.takenAt, c.takenAt);
-    if (!c.reading.sameWay(all.reading)) continue;
-    all.reading.bytesPerSecond = std::max(all.reading.bytesPerSecond, c.reading.bytesPerSecond);
     all.spread = std::max(all.spread, c.spread);
   }
   return all;
@@ -205,7 +217,10 @@ bool wantsAnother(const std::vector<Calibration>& measured, int64_t now) {
   if (now - measured.back().takenAt < kSecondsApart) return false;
   const std::vector<Calibration> counted = countedOf(measured);
   if (counted.front().busy) return true;
-  return counted.size() < kMostKept && votesFor(counted, together(counted).reading) < kSettles;
+  if (counted.size() >= kMostKept) return false;
+  return std::any_of(kWeightKinds.begin(), kWeightKinds.end(), [&](WeightKind kind) {
+    return votesFor(counted, kind, agreedPattern(counted, kind)) < kSettles;
+  });
 }
 
 std::string processorName() {
@@ -229,12 +244,21 @@ std::string textOf(const std::vector<Calibration>& measured, const std::string& 
     if (ch == '"' || ch == '\\') name += '\\';
     if (static_cast<unsigned char>(ch) >= 0x20) name += ch;
   }
-  for (const Calibration& c : measured)
+  for (const Calibration& c : measured) {
+    std::string reads;
+    for (WeightKind kind : kWeightKinds) {
+      const ReadPattern& read = c.reading[kind];
+      reads +=
+          fmt::format(R"({}"{}": {{"streams": {}, "prefetch": {}, "bytes_per_second": {:.4g}}})",
+                      reads.empty() ? "" : ", ", nameOf(kind), read.streams, read.prefetch,
+                      read.bytesPerSecond);
+    }
     list += fmt::format(
         R"({}{{"taken_at": {}, "f32_fma": {:.4g}, "bf16_dot": {:.4g}, "amx_bf16": {:.4g}, )"
-        R"("streams": {}, "prefetch": {}, "bytes_per_second": {:.4g}, "spread": {:.2g}, "busy": {}}})",
-        list.empty() ? "" : ", ", c.takenAt, c.f32Fma, c.bf16Dot, c.amxBf16, c.reading.streams,
-        c.reading.prefetch, c.reading.bytesPerSecond, c.spread, c.busy);
+        R"("reads": {{{}}}, "spread": {:.2g}, "busy": {}}})",
+        list.empty() ? "" : ", ", c.takenAt, c.f32Fma, c.bf16Dot, c.amxBf16, reads, c.spread,
+        c.busy);
+  }
   return fmt::format(R"({{"version": {}, "processor": "{}", "measured": [{}]}})", kVersion, name,
                      list);
 }
@@ -251,9 +275,12 @@ std::vector<Calibration> calibrationsFrom(const std::string& text, const std::st
       c.f32Fma = v.at("f32_fma").asDouble();
       c.bf16Dot = v.at("bf16_dot").asDouble();
       c.amxBf16 = v.at("amx_bf16").asDouble();
-      c.reading.streams = int(v.at("streams").asInt(1, kMaxReadStreams));
-      c.reading.prefetch = v.at("prefetch").asInt(0, 1 << 16);
-      c.reading.bytesPerSecond = v.at("bytes_per_second").asDouble();
+      for (WeightKind kind : kWeightKinds) {
+        const JsonValue& read = v.at("reads").at(nameOf(kind));
+        c.reading[kind] = {int(read.at("streams").asInt(1, kMaxReadStreams)),
+                           read.at("prefetch").asInt(0, 1 << 16),
+                           read.at("bytes_per_second").asDouble()};
+      }
       c.spread = v.at("spread").asDouble();
       c.busy = v.at("busy").asBool();
       if (!isPlausible(c)) return {};
@@ -275,6 +302,13 @@ std::string calibrationPath() {
 const Calibration& calibration() {
   static const Calibration made = together(measurements());
   return made;
+}
+
+const ReadPattern& readPatternOf(const PackedShape& shape) {
+  return calibration().reading[shape.dtype == DType::F32 ? WeightKind::F32 : WeightKind::BF16];
+}
+const ReadPattern& readPatternOf(const QuantizedShape& shape) {
+  return calibration().reading[shape.bits() == 8 ? WeightKind::Int8 : WeightKind::Int4];
 }
 
 KernelIsa KernelIsa::current() {

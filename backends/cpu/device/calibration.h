@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "backends/cpu/device/cpu_features.h"
+#include "backends/cpu/device/packed_weights.h"
+#include "backends/cpu/device/quantized_weights.h"
 #include "backends/cpu/device/read_pattern.h"
 #include "backends/cpu/device/roofs.h"
 
@@ -16,8 +18,8 @@ namespace lathe::cpu {
 struct Calibration {
   // FLOP/s of one thread (a multiply-add counts two); 0 where the CPU lacks the unit.
   double f32Fma = 0, bf16Dot = 0, amxBf16 = 0;
-  ReadPattern reading;   ///< the default, unless another was clearly faster
-  double spread = 0;     ///< of its rates (read_pattern.h): how disturbed the measurement was
+  ReadPatterns reading;  ///< the default, unless another was clearly faster
+  double spread = 0;     ///< of their rates (read_pattern.h): how disturbed the measurement was
   int64_t takenAt = 0;   ///< seconds since 1970
   int measurements = 1;  ///< that it was made of
   bool busy = false;     ///< other programs ran meanwhile
@@ -30,7 +32,7 @@ struct Calibration {
 Calibration calibrate();
 
 /// What measurements, one at least and the oldest first, say together: the best rates, since
-/// disturbances only lower them, and the pattern that most of them chose; of equally many, the
+/// disturbances only lower them, and the patterns that most of them chose; of equally many, the
 /// default. Those of busy moments count only where there is no other.
 Calibration together(const std::vector<Calibration>& measured);
 /// The arithmetic for bf16 data, which decides the last bits of results: the one that the first of
@@ -55,6 +57,9 @@ std::string processorIdentity();
 /// The machine's: from the measurements in the cache folder, to which this process may add one
 /// (wantsAnother). Without a cache folder it is measured in every process.
 const Calibration& calibration();
+/// How one of its threads reads such weights.
+const ReadPattern& readPatternOf(const PackedShape& shape);
+const ReadPattern& readPatternOf(const QuantizedShape& shape);
 /// Where it is kept; empty without a cache folder.
 std::string calibrationPath();
 

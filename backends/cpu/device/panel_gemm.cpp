@@ -13,9 +13,6 @@ constexpr int64_t kChunkRows = 256;
 // Rows whose sums stay in the L1 cache beside a block of weights.
 constexpr int64_t kSharingRows = 24;
 
-// How one thread reads weights from memory fastest, as it was measured.
-const ReadPattern& readPattern() { return calibration().reading; }
-
 // What all groups of rows have in common.
 struct Panels {
   const PackedShape& shape;
@@ -23,6 +20,8 @@ struct Panels {
   const char* weights;
   const Epilogue& epilogue;
   const bool bf16 = shape.dtype == DType::BF16;
+  // How one thread reads weights from memory fastest, as it was measured.
+  const ReadPattern& reading = readPatternOf(shape);
   const PanelFn* const table = bf16 ? kernels.bf16 : kernels.f32;
   const int64_t aBytes = bf16 && kernels.bf16Dot ? 2 : 4;
 
@@ -40,7 +39,7 @@ void runGroup(const Panels& p, const PanelRows& x, int64_t row0, int rows,
   alignas(64) float acc[kMaxReadStreams][kPanelRows * kPanelColumns];
   std::memset(acc, 0, sizeof(acc[0]) * size_t(count));
   const PackedShape& shape = p.shape;
-  const int64_t panelBytes = shape.panelBytes(), prefetch = readPattern().prefetch;
+  const int64_t panelBytes = shape.panelBytes(), prefetch = p.reading.prefetch;
   const PanelFn kernel = p.table[rows - 1];
   const char* a = static_cast<const char*>(x.a);
   if (count == 1) {
@@ -67,7 +66,7 @@ void runGroups(const Panels& p, const PanelRows& x, int64_t row0, int64_t rows, 
     for (int64_t group = 0; group < groups; ++group) {
       const int64_t first = rows * group / groups, end = rows * (group + 1) / groups;
       p.table[end - first - 1](a + first * x.stride * p.aBytes, x.stride, b, 1,
-                               group == 0 ? readPattern().prefetch : kInCache,
+                               group == 0 ? p.reading.prefetch : kInCache,
                                acc + first * kPanelColumns);
     }
     a += x.blockStride * p.aBytes;
@@ -77,8 +76,8 @@ void runGroups(const Panels& p, const PanelRows& x, int64_t row0, int64_t rows, 
 }
 
 // Panels of one group, which rows in several groups take one at a time.
-PanelGroups groupsOf(const PanelKernels& kernels, int64_t rows, int64_t panels, int threads) {
-  return {panels, threads, rows <= kernels.rows ? readPattern().streams : 1};
+PanelGroups groupsOf(const Panels& p, int64_t rows, int64_t panels, int threads) {
+  return {panels, threads, rows <= p.kernels.rows ? p.reading.streams : 1};
 }
 void runRows(const Panels& p, const PanelRows& x, int64_t row0, int64_t rows,
              const PanelGroups::Group& panels) {
@@ -154,7 +153,7 @@ void runPanels(const PackedShape& shape, const PanelKernels& kernels, const Pane
                int64_t row0, int64_t rows, const void* weights, int64_t panel0, int64_t panel1,
                const Epilogue& epilogue) {
   const Panels p{shape, kernels, static_cast<const char*>(weights), epilogue};
-  const PanelGroups groups = groupsOf(kernels, rows, panel1 - panel0, 1);
+  const PanelGroups groups = groupsOf(p, rows, panel1 - panel0, 1);
   for (int64_t index = 0; index < groups.count(); ++index) {
     PanelGroups::Group panels = groups[index];
     panels.first += panel0;
@@ -175,7 +174,7 @@ void panelGemm(const PackedShape& shape, KernelIsa isa, int64_t m, const void* a
                             ? orderByBlocks(shape, kernels, from, lda, rows, scratch.data, pool)
                             : preparePanelRows(shape, kernels, from, lda, rows, scratch.data);
     const Panels p{shape, kernels, static_cast<const char*>(weights), epilogue};
-    const PanelGroups groups = groupsOf(kernels, rows, shape.panels(), pool.threads());
+    const PanelGroups groups = groupsOf(p, rows, shape.panels(), pool.threads());
     pool.runClaims(groups.count(), [&](ThreadPool::Claims& claims) {
       for (auto group = groups.next(claims); group.count; group = groups.next(claims))
         runRows(p, x, row0, rows, group);

@@ -51,8 +51,8 @@ __attribute__((noinline)) void columnsStep(const float* x, int64_t aStride, cons
 }
 
 // Where there are several groups of columns, a block or two stay in the L1 cache between them. The
-// groups skip over lines, which the processor's own prefetch does not follow: what is behind is
-// fetched line by line.
+// groups skip over lines, which the processor's own prefetch does not follow: what is behind the
+// blocks is fetched line by line, and no nearer, since the first group reads up to their end.
 template <int rows, bool widen>
 void panel(const void* a, int64_t aStride, const void* panel, int64_t blocks, int64_t prefetch,
            float* acc) {
@@ -62,9 +62,9 @@ void panel(const void* a, int64_t aStride, const void* panel, int64_t blocks, in
   const int64_t step = columns == 8 || blocks < 2 ? blocks : 2;
   for (int64_t block = 0; block < blocks; block += step) {
     const int64_t lines = (blocks - block < step ? blocks - block : step) * 16;
-    const char* next = prefetch > 0                          ? b + prefetch
-                       : columns < 8 && prefetch != kInCache ? b + lines * 256
-                                                             : nullptr;
+    const int64_t least = columns < 8 && prefetch != kInCache ? lines * 256 : 0;
+    const int64_t ahead = prefetch < least ? least : prefetch;
+    const char* next = ahead > 0 ? b + ahead : nullptr;
     for (int c = 0; c < 8; c += columns) {
       if (next)
         columnsStep<rows, widen, true>(x, aStride, b + c * 32, lines, next, acc + c * 8);

@@ -25,7 +25,7 @@ void runGroup(const QuantizedOperands& layer, const QuantizedShape& w, const Chu
   for (int s = 0; s < count; ++s) {
     panels[s] = layer.panel(first + s * stride, tails[s]);
     panels[s].chunk = chunks.depth;
-    panels[s].prefetch = calibration().reading.prefetch;
+    panels[s].prefetch = readPatternOf(w).prefetch;
   }
   const int64_t chunkBytes = chunks.depth * kPanelColumns * w.bits() / 8;
   const int64_t step = chunksOfTurn(count, chunks.count, chunkBytes);
@@ -153,7 +153,8 @@ void multiplyFewRows(const QuantizedLinearSpec& spec, const QuantizedLinearArgs&
                      const Epilogue& epilogue, KernelIsa isa, ThreadPool& pool, Scratch scratch) {
   const QuantizedOperands layer(spec, args, isa);
   const size_t bytes = fewRowsScratchBytes(spec, 1, isa);
-  const PanelGroups groups(spec.weights.panels(), pool.threads(), calibration().reading.streams);
+  const PanelGroups groups(spec.weights.panels(), pool.threads(),
+                           readPatternOf(spec.weights).streams);
   for (int64_t row0 = 0; row0 < args.m; row0 += kMostFewRows)
     pool.runClaims(groups.count(), [&](ThreadPool::Claims& claims) {
       char* memory = static_cast<char*>(scratch.data) + size_t(claims.worker()) * bytes;

@@ -12,7 +12,7 @@ namespace lathe::cpu {
 namespace {
 
 constexpr int64_t kPage = 4096;
-constexpr int64_t kSlices = 8;  // of a thread's memory
+constexpr int64_t kSlices = 16;  // of a thread's memory
 constexpr int kRounds = 8, kMostRounds = 16;
 constexpr double kCalm = 0.12;  // rates that vary less were measured undisturbed
 
@@ -33,54 +33,78 @@ std::vector<double> ratesOf(const std::vector<ReadRound>& rounds, size_t pattern
 class DecodeWalk {
  public:
   explicit DecodeWalk(KernelIsa isa)
-      : pairs_(panelKernels(isa).bf16[0]),
-        bytes_(quantizedKernels(isa).int8[0]),
-        chunk_(quantizedKernels(isa).chunk) {}
+      : panels_(panelKernels(isa)), quantized_(quantizedKernels(isa)) {}
 
-  void pairs(const char* base, int64_t gap, const ReadPattern& pattern) const {
-    panels(gap, [&](int64_t first, int64_t size) {
+  void walk(WeightKind kind, const char* base, int64_t gap, const ReadPattern& pattern) const {
+    const int64_t size = std::min(gap, kPanelBytes);
+    for (int64_t first = 0; first + size <= gap; first += size) {
       alignas(64) float acc[kMaxReadStreams][kPanelColumns] = {};
-      const int64_t turn = pattern.streams == 1 ? size : kPanelBlockBytes;
-      for (int64_t at = 0; at < size; at += turn)
-        for (int s = 0; s < pattern.streams; ++s)
-          pairs_(kZeros, 0, base + s * gap + first + at, turn / kPanelBlockBytes, pattern.prefetch,
-                 acc[s]);
-    });
-  }
-  void bytes(const char* base, int64_t gap, const ReadPattern& pattern) const {
-    panels(gap, [&](int64_t first, int64_t size) {
-      alignas(64) float acc[kMaxReadStreams][kPanelColumns] = {};
-      QuantizedPanel p;
-      p.scale = kZeros;
-      p.depth = p.block = size / kPanelColumns;
-      p.chunk = chunk_;
-      p.prefetch = pattern.prefetch;
-      const int64_t count = ceilDiv(p.depth, chunk_);
-      const int64_t turn = chunksOfTurn(pattern.streams, count, chunk_ * kPanelColumns);
-      for (int64_t chunk = 0; chunk < count; chunk += turn)
-        for (int s = 0; s < pattern.streams; ++s) {
-          p.q = base + s * gap + first;
-          bytes_(p, {kZeros}, chunk, std::min(count, chunk + turn), acc[s]);
-        }
-    });
+      if (kind == WeightKind::F32 || kind == WeightKind::BF16)
+        floats(kind == WeightKind::F32 ? panels_.f32[0] : panels_.bf16[0], base + first, gap, size,
+               pattern, acc);
+      else if (kind == WeightKind::Int8)
+        quantized(rowOf(8), quantizedPanel(size / kPanelColumns, quantized_.chunk), base + first,
+                  gap, pattern, acc);
+      else
+        quantized(rowOf(4), quantizedPanel(2 * size / kPanelColumns, kInt4Group), base + first, gap,
+                  pattern, acc);
+    }
   }
 
  private:
   static constexpr int64_t kPanelBytes = 16 * kPage;  // about as many rows as layers have
-  alignas(64) static constexpr char kZeros[kPanelBytes / kPanelColumns * 4] = {};
+  static constexpr int64_t kInt4Group = 32;           // as most models in 4 bits have them
+  // A row of the longest panel, in f32 or in fixed point, and its scales.
+  alignas(64) static constexpr char kZeros[2 * kPanelBytes / kPanelColumns * 4] = {};
+  using Sums = float (&)[kMaxReadStreams][kPanelColumns];
 
-  template <class Body>
-  static void panels(int64_t gap, Body body) {
-    const int64_t size = std::min(gap, kPanelBytes);
-    for (int64_t first = 0; first + size <= gap; first += size) body(first, size);
+  // Of a row in 8 bits where there is such a kernel: others may be slower than memory.
+  QuantizedPanelFn rowOf(int64_t bits) const {
+    if (const auto& bytes = quantized_.byteRows(bits)) return bytes->panel[0];
+    return bits == 8 ? quantized_.int8[0] : quantized_.int4[0];
   }
 
-  PanelFn pairs_;
-  QuantizedPanelFn bytes_;
-  int64_t chunk_;
+  static void floats(PanelFn kernel, const char* base, int64_t gap, int64_t size,
+                     const ReadPattern& pattern, Sums acc) {
+    const int64_t turn = pattern.streams == 1 ? size : kPanelBlockBytes;
+    for (int64_t at = 0; at < size; at += turn)
+      for (int s = 0; s < pattern.streams; ++s)
+        kernel(kZeros, 0, base + s * gap + at, turn / kPanelBlockBytes, pattern.prefetch, acc[s]);
+  }
+
+  // Columns in int8 have one scale; int4 has one for each group.
+  static QuantizedPanel quantizedPanel(int64_t depth, int64_t chunk) {
+    QuantizedPanel p;
+    p.scale = kZeros;
+    p.bf16 = chunk == kInt4Group;
+    p.depth = depth;
+    p.block = chunk == kInt4Group ? chunk : depth;
+    p.chunk = chunk;
+    return p;
+  }
+  static void quantized(QuantizedPanelFn kernel, QuantizedPanel p, const char* base, int64_t gap,
+                        const ReadPattern& pattern, Sums acc) {
+    p.prefetch = pattern.prefetch;
+    const int64_t count = ceilDiv(p.depth, p.chunk);
+    const int64_t chunkBytes = p.chunk * kPanelColumns / (p.chunk == kInt4Group ? 2 : 1);
+    const int64_t turn = chunksOfTurn(pattern.streams, count, chunkBytes);
+    for (int64_t chunk = 0; chunk < count; chunk += turn)
+      for (int s = 0; s < pattern.streams; ++s) {
+        p.q = base + s * gap;
+        kernel(p, {kZeros}, chunk, std::min(count, chunk + turn), acc[s]);
+      }
+  }
+
+  const PanelKernels& panels_;
+  const QuantizedKernels& quantized_;
 };
 
 }  // namespace
+
+std::string_view nameOf(WeightKind kind) {
+  constexpr std::string_view names[] = {"f32", "bf16", "int8", "int4"};
+  return names[size_t(kind)];
+}
 
 const std::vector<ReadPattern>& readPatterns() {
   static const std::vector<ReadPattern> patterns = {
@@ -114,7 +138,7 @@ int64_t slicePages(int64_t bytes, int threads) {
   return std::max<int64_t>(kMaxReadStreams, bytes / kPage / threads / kSlices);
 }
 
-MeasuredPattern measureReadPattern(ThreadPool& pool, KernelIsa isa, double gain) {
+MeasuredPatterns measureReadPatterns(ThreadPool& pool, KernelIsa isa, double gain) {
   constexpr int64_t kLeast = int64_t(48) << 20, kMost = int64_t(256) << 20;
   const int64_t bytes = std::clamp(twiceLastCache(), kLeast, kMost);
   // A slice is read at a time, and the next one by the next pattern: what is read has been away
@@ -127,29 +151,34 @@ MeasuredPattern measureReadPattern(ThreadPool& pool, KernelIsa isa, double gain)
   });
   const DecodeWalk walk(isa);
   int64_t slice = 0;
-  auto secondsOf = [&](const ReadPattern& pattern, bool quantized) {
+  auto rateOf = [&](WeightKind kind, const ReadPattern& pattern) {
     const int64_t gap = ((inSlice / pattern.streams - 1) | 1) * kPage;
     const int64_t from = slice++ % kSlices * inSlice;
     const double start = secondsNow();
     pool.run(pool.threads(), [&](int64_t index, int) {
       const char* base = memory.data() + (index * pages + from) * kPage;
-      quantized ? walk.bytes(base, gap, pattern) : walk.pairs(base, gap, pattern);
+      walk.walk(kind, base, gap, pattern);
     });
-    return (secondsNow() - start) / double(gap * pattern.streams * pool.threads());
+    return double(gap * pattern.streams * pool.threads()) / (secondsNow() - start);
   };
-  std::vector<ReadRound> rounds;
-  size_t chosen = 0;
+  std::array<std::vector<ReadRound>, kWeightKinds.size()> rounds;
+  MeasuredPatterns made;
   do {
-    for (int i = 0; i < kRounds; ++i) {
-      ReadRound& round = rounds.emplace_back();
-      for (const ReadPattern& pattern : readPatterns())
-        round.push_back(2 / (secondsOf(pattern, false) + secondsOf(pattern, true)));
+    made.spread = 0;
+    for (int i = 0; i < kRounds; ++i)
+      for (WeightKind kind : kWeightKinds) {
+        ReadRound& round = rounds[size_t(kind)].emplace_back();
+        for (const ReadPattern& pattern : readPatterns()) round.push_back(rateOf(kind, pattern));
+      }
+    for (WeightKind kind : kWeightKinds) {
+      const std::vector<ReadRound>& measured = rounds[size_t(kind)];
+      const size_t chosen = chooseReadPattern(measured, gain);
+      const std::vector<double> rates = ratesOf(measured, chosen);
+      ReadPattern& pattern = made.patterns[kind] = readPatterns()[chosen];
+      pattern.bytesPerSecond = *std::max_element(rates.begin(), rates.end());
+      made.spread = std::max(made.spread, spreadOf(measured, chosen));
     }
-    chosen = chooseReadPattern(rounds, gain);
-  } while (spreadOf(rounds, chosen) > kCalm && rounds.size() < kMostRounds);
-  const std::vector<double> rates = ratesOf(rounds, chosen);
-  MeasuredPattern made{readPatterns()[chosen], spreadOf(rounds, chosen)};
-  made.pattern.bytesPerSecond = *std::max_element(rates.begin(), rates.end());
+  } while (made.spread > kCalm && rounds[0].size() < kMostRounds);
   return made;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// lathe explain as a user's shell runs it.
+// lathe explain and env as a user's shell runs them.
+#include <filesystem>
 #include <fstream>
 
 #include <gmock/gmock.h>
@@ -153,6 +154,33 @@ TEST(CliExplain, TheHostIsMeasuredOnce) {
   test::CliResult r = runLathe(run, cache);
   EXPECT_EQ(r.status, 0);
   EXPECT_THAT(r.err, HasSubstr("measuring again"));
+}
+
+TEST(CliEnv, TellsHowEachKindOfWeightsIsRead) {
+  test::TemporaryFolder cache;
+  const std::string own = "LATHE_CACHE_DIR=" + cache.path();
+  outputOf("env", own);  // measures and keeps it
+  const std::filesystem::path kept = std::filesystem::directory_iterator(cache / "cpu")->path();
+  std::string text = test::readFile(kept);
+  for (auto [kind, way] : {std::pair("f32", "1, \"prefetch\": 0"),
+                           {"bf16", "4, \"prefetch\": 1024"},
+                           {"int8", "4, \"prefetch\": 0"},
+                           {"int4", "4, \"prefetch\": 1024"}}) {
+    const std::string before = "\"" + std::string(kind) + "\": {\"streams\": ";
+    ASSERT_NE(text.find(before), std::string::npos) << text;
+    const size_t from = text.find(before) + before.size();
+    text.replace(from, text.find(", \"bytes_per_second\"", from) - from, way);
+  }
+  std::ofstream(kept) << text;
+  EXPECT_THAT(
+      outputOf("env", own),
+      HasSubstr("reads f32 in 1 stream, bf16 and int4 in 4 streams with prefetch, int8 in 4 "
+                "streams, up to "));
+  const JsonValue reads =
+      JsonValue::parse(outputOf("env --json", own), "env").at("cpu_rates").at("reads");
+  EXPECT_EQ(reads.at("f32").at("streams").asInt(), 1);
+  EXPECT_EQ(reads.at("int4").at("prefetch_bytes").asInt(), 1024);
+  EXPECT_GT(reads.at("int8").at("bytes_per_second").asDouble(), 1e8);
 }
 
 }  // namespace
