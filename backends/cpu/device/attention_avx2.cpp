@@ -12,13 +12,15 @@ LATHE_ISA_BEGIN(LATHE_TARGET_AVX2)
 #include "backends/cpu/device/attention_simd.inc"
 #include "backends/cpu/device/attention_matmul_f32.inc"
 #include "backends/cpu/device/attention_in_place.inc"
+#include "backends/cpu/device/transpose256.inc"
+#include "backends/cpu/device/attention_pairs256.inc"
 
 LATHE_ISA_END
 
 }  // namespace
 
 const AttentionKernels kAttentionAvx2 = {false,    false,    matmulF32,     softmaxRows,
-                                         scaleRow, storeRow, scoresInPlace, sumInPlace,
+                                         scaleRow, storeRow, scoresOfPairs, sumOfPairs,
                                          16,       8,        Isa::Avx2};
 
 }  // namespace lathe::cpu

@@ -28,27 +28,15 @@ void transposeBorder(const char* from, int64_t fromStride, int64_t rows, int64_t
 
 LATHE_ISA_BEGIN(LATHE_TARGET_AVX2)
 
+#include "backends/cpu/device/transpose256.inc"
+
 inline void transpose8x8(const char* from, int64_t fromStride, uint32_t* to, int64_t toStride) {
-  __m256i row[8], pair[8], quad[8];
+  __m256i words[8];
   for (int i = 0; i < 8; ++i)
-    row[i] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i * fromStride));
-  for (int i = 0; i < 8; i += 2) {
-    pair[i] = _mm256_unpacklo_epi32(row[i], row[i + 1]);
-    pair[i + 1] = _mm256_unpackhi_epi32(row[i], row[i + 1]);
-  }
-  // quad[4 h + c]: rows 4 h to 4 h + 3 of columns c and c + 4.
-  for (int h = 0; h < 8; h += 4) {
-    quad[h] = _mm256_unpacklo_epi64(pair[h], pair[h + 2]);
-    quad[h + 1] = _mm256_unpackhi_epi64(pair[h], pair[h + 2]);
-    quad[h + 2] = _mm256_unpacklo_epi64(pair[h + 1], pair[h + 3]);
-    quad[h + 3] = _mm256_unpackhi_epi64(pair[h + 1], pair[h + 3]);
-  }
-  for (int c = 0; c < 4; ++c) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + c * toStride),
-                        _mm256_permute2x128_si256(quad[c], quad[c + 4], 0x20));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + (c + 4) * toStride),
-                        _mm256_permute2x128_si256(quad[c], quad[c + 4], 0x31));
-  }
+    words[i] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i * fromStride));
+  transposeWords(words);
+  for (int i = 0; i < 8; ++i)
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i * toStride), words[i]);
 }
 
 void transposeAvx2(const char* from, int64_t fromStride, int64_t rows, int64_t columns,
