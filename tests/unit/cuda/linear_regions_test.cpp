@@ -2,6 +2,8 @@
 // Projections that the rotating kernel has no form for run as their parts.
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "lathe/frontend/compile.h"
 #include "lathe/frontend/graph.h"
 #include "lathe/ir/ops.h"
@@ -169,6 +171,62 @@ TEST(GatedLayers, HalvesLieWhereverTheirSlicesSay) {
         ASSERT_NEAR(got.at(i), want.at(i), 1e-5) << "stride " << stride << ", element " << i;
     }
   }
+}
+
+// Queries and keys of one projection, as `heads` makes them of their columns [batch, s, 8, 8].
+using HeadsOf = std::function<Tensor(Graph&, const std::string& name, const Tensor& columns)>;
+void expectTheReferencesRotations(const HeadsOf& heads) {
+  Graph g;
+  const Dim batch = g.dim("batch", 1, 4), s = g.dim("s", 1, 64);
+  const Tensor x = g.input("x", DType::F32, {batch, s, 16});
+  const Tensor y = fused::linear(x, g.weight("w", DType::F32, {128, 16}));
+  const Tensor cosines[] = {g.input("qc", DType::F32, {batch, 1, s, 4}),
+                            g.input("kc", DType::F32, {batch, 8, s, 4})};
+  const Tensor sines[] = {g.input("qs", DType::F32, {batch, 1, s, 4}),
+                          g.input("ks", DType::F32, {batch, 8, s, 4})};
+  for (int i : {0, 1}) {
+    const std::string name = i ? "k" : "q";
+    const Tensor columns = reshape(sliceAxis(y, -1, 64 * i, 64), {batch, s, 8, 8});
+    g.output(name, fused::rope(heads(g, name, columns), cosines[i], sines[i], Pairing::half));
+  }
+  Session cuda(compile(g, {.backend = "cuda"}), {.device = "host"});
+  Session reference(compile(g, {.backend = "reference"}));
+  cuda.bindRandomWeights(3);
+  reference.bindRandomWeights(3);
+  for (auto [sequences, rows] : {std::pair<int64_t, int64_t>{1, 1}, {2, 3}, {3, 25}}) {
+    Arrays inputs;
+    auto fill = [&](const char* name, Shape shape, int64_t by) {
+      Array a(DType::F32, shape);
+      for (int64_t i = 0; i < a.size(); ++i) a.set(i, double(i * by % 13) / 7 - 0.9);
+      inputs[name] = a;
+    };
+    fill("x", {sequences, rows, 16}, 1);
+    fill("qc", {sequences, 1, rows, 4}, 2);
+    fill("qs", {sequences, 1, rows, 4}, 3);
+    fill("kc", {sequences, 8, rows, 4}, 5);
+    fill("ks", {sequences, 8, rows, 4}, 7);
+    const Arrays got = cuda.run("forward", inputs), want = reference.run("forward", inputs);
+    for (const auto& [name, value] : want)
+      for (int64_t i = 0; i < value.size(); ++i)
+        ASSERT_NEAR(got.at(name).at(i), value.at(i), 1e-5)
+            << name << " " << i << " of " << sequences << " x " << rows;
+  }
+}
+
+TEST(RotatedLayers, QueriesAndKeysMayHaveTablesOfDifferentShapes) {
+  expectTheReferencesRotations([](Graph&, const std::string&, const Tensor& columns) {
+    return transpose(columns, {0, 2, 1, 3});
+  });
+}
+
+// There are as many heads as elements of a head: the norm is over the heads all the same.
+TEST(RotatedLayers, ANormOverHeadsIsNoneOfAHead) {
+  expectTheReferencesRotations([](Graph& g, const std::string& name, const Tensor& columns) {
+    const Tensor gain = g.weight(name + "_gain", DType::F32, {8});
+    const Tensor normed =
+        fused::rmsNorm(transpose(columns, {0, 3, 1, 2}), gain, 1e-5, GainRounding::after_gain);
+    return transpose(normed, {0, 3, 2, 1});
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -44,6 +44,12 @@ bool isHeads(const StridedView& view, const RotatedProjection& p, Value base) {
   return view.sizes[0] == p.batch && view.sizes[2] == p.tokens && view.sizes[3] == depth;
 }
 
+// The last axis is a head's adjacent columns, wherever the others lie.
+bool endsInHeads(const StridedView& view, const RotatedProjection& p, Value base) {
+  return view.base == base && view.sizes.back() == DimExpr(p.depth) &&
+         view.strides.back() == DimExpr(1);
+}
+
 }  // namespace
 
 bool RotatedProjection::hasNorms() const {
@@ -80,8 +86,8 @@ std::optional<RotatedProjection> rotatedProjectionOf(LinearOp linear) {
     g.firstColumn = *view.offset.asConstant();
     g.heads = *heads;
     g.result = end;
-    // A norm before the last views runs over the same heads.
-    if (g.norm && tensorType(g.norm->getOperand(0)).getShape().back() != p.depth)
+    // A norm before the last views runs over the same heads: other axes may be as long.
+    if (g.norm && !endsInHeads(viewOf(g.norm->getOperand(0)), p, linear.getY()))
       return std::nullopt;
     if (auto both = dyn_cast_or_null<NormRopeOp>(next); both && !g.norm) {
       g.norm = g.rope = both;

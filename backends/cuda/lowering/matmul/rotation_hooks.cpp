@@ -101,7 +101,7 @@ class RotationPrinter {
   }
 
   // "b * 32 + s * 64 + p" for a table that broadcasts to [batch, heads, tokens, rotated / 2].
-  std::string tableIndex(Value table) {
+  std::string tableIndex(Value table, int group) {
     auto sizes = dimExprs(table);
     auto strides = broadcastStrides(sizes);
     static constexpr const char* axes[] = {"b", "(head - {})", "s", "p"};
@@ -113,7 +113,7 @@ class RotationPrinter {
       if (axis == 1) name = fmt::format(fmt::runtime(name), firstHead);
       const bool one = strides[i] == DimExpr(1);
       text += (text.empty() ? "" : " + ") + name +
-              (one ? "" : " * " + size(fmt::format("table_stride_{}", axis), strides[i]));
+              (one ? "" : " * " + size(fmt::format("table_stride_{}_{}", group, axis), strides[i]));
     }
     return text.empty() ? "0" : text;
   }
@@ -172,7 +172,7 @@ class RotationPrinter {
     if (g.rope) {
       const std::string cos = buffer("float", fmt::format("cos_{}", number), g.cos, false);
       const std::string sin = buffer("float", fmt::format("sin_{}", number), g.sin, false);
-      const std::string index = tableIndex(g.cos);
+      const std::string index = tableIndex(g.cos, number);
       const std::string turns =
           p.rotated == p.depth ? "      {\n" : fmt::format("      if (p < {}) {{\n", turning);
       early += turns + fmt::format("        e.c = {0}[{2}];\n        e.n = {1}[{2}];\n      }}\n",
