@@ -43,6 +43,10 @@ class CudaBackend final : public Backend {
       return cuda::whyNotAttention(attention);
     } else if (auto attention = dyn_cast<PagedAttentionOp>(op)) {
       return cuda::whyNotAttention(attention);
+    } else if (auto convolution = dyn_cast<ConvolutionOp>(op)) {
+      if (tensorType(convolution.getX()).isDynamicDim(1) ||
+          tensorType(convolution.getW()).isDynamicDim(0))
+        return "convolution kernels want the numbers of channels and filters to be numbers";
     } else if (auto softmax = dyn_cast<SoftmaxOp>(op)) {
       if (int64_t(softmax.getAxis()) != tensorType(softmax.getX()).getRank() - 1)
         return "fused softmax runs over the last axis";

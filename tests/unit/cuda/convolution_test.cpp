@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/lowering/matmul/gemm_kernels.h"
+#include "lathe/frontend/compile.h"
+#include "lathe/frontend/graph.h"
+#include "lathe/ir/ops.h"
+#include "lathe/runtime/error.h"
 #include "tests/unit/cuda/matmul_cases.h"
 
 namespace lathe::cuda {
@@ -72,6 +76,29 @@ TEST(Convolution, PaddingAndStrides) {
     c.bottom = 1;
     c.left = 1;
     expectConvolution(c, 3, host::Mode::Check, "check,random,seed=4,preempt=97");
+  }
+}
+
+// The CPU takes such a kernel.
+TEST(Convolution, NumbersOfChannelsAndFiltersAreNumbers) {
+  for (bool isFilters : {true, false}) {
+    Graph g;
+    const Dim some = g.dim("some", 1, 8), two = 2;
+    const Dim channels = isFilters ? two : some, filters = isFilters ? some : two;
+    g.output("y", convolution(g.input("x", DType::F32, {1, channels, 5, 5}),
+                              g.input("w", DType::F32, {filters, channels, 3, 3}), {1, 1},
+                              {0, 0, 0, 0}));
+    EXPECT_NO_THROW(compile(g, {.backend = "cpu"}));
+    std::string message;
+    try {
+      compile(g, {.backend = "cuda"});
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::Unsupported);
+      message = e.what();
+    }
+    EXPECT_NE(message.find("convolution kernels want the numbers of channels and filters"),
+              message.npos)
+        << message;
   }
 }
 
