@@ -177,7 +177,8 @@ class FusedLinear {
   }
   std::string rowFunction(int threads) {
     if (!p.hooks.staged) return "";
-    return printRowFunction(row.function, "normRow", threads)->text;
+    const FailureOr<PrintedFunction> f = printRowFunction(row.function, "normRow", threads);
+    return f->tables + f->text;
   }
 
   bool epilogue(const std::string& type) {
@@ -257,15 +258,16 @@ class FusedLinear {
     return true;
   }
 
-  // For tiles, whose results come eight at a time: a printed function of the same parameters as
-  // that for one result. Nothing where there is none.
+  // For tiles, whose results come eight at a time: a printed function of the same parameters and
+  // tables as that for one result. Nothing where there is none.
   std::optional<PrintedFunction> ofEight(FailureOr<PrintedFunction> f, const PrintedFunction& one) {
     auto names = [](const PrintedFunction& printed) {
       std::vector<std::string> all;
       for (const auto& parameter : printed.parameters) all.push_back(parameter.name);
       return all;
     };
-    if (*p.n.asConstant() % 8 || failed(f) || names(*f) != names(one)) return std::nullopt;
+    if (*p.n.asConstant() % 8 || failed(f) || names(*f) != names(one) || f->tables != one.tables)
+      return std::nullopt;
     p.hooks.vectors = true;
     tileFunctions += f->text;
     return std::move(*f);
@@ -278,7 +280,7 @@ class FusedLinear {
     if (failed(f)) return false;
     addLinearHooks(type, {});
     if (!linear.getX().getDefiningOp()) p.hooks.mostRows = kMostPlainRows;
-    functions += f->text;
+    functions += f->tables + f->text;
     const std::string carried = carry(*f, "epilogue", part);
     members += fmt::format(
         "  __device__ __forceinline__ void store(i64 row, i64 column, float value, const Early& e) "
@@ -324,7 +326,7 @@ class FusedLinear {
     if (failed(f)) return false;
     p.hooks.pairs = true;
     p.n = tensorType(halves[0]).getShape().back();
-    functions += f->text;
+    functions += f->tables + f->text;
     const std::string carried = carry(*f, "gate", part);
     if (ofEight(printEpilogue(part.function, {0, 1}, "gatedEight", 8), *f))
       tileMembers += fmt::format(

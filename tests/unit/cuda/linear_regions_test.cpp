@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Projections that the rotating kernel has no form for run as their parts.
+// Projections and what stands around them, as one kernel or as their parts.
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
 
 #include "lathe/frontend/compile.h"
 #include "lathe/frontend/graph.h"
 #include "lathe/ir/ops.h"
+#include "lathe/runtime/error.h"
 #include "lathe/runtime/session.h"
 
 namespace lathe {
@@ -110,7 +112,8 @@ TEST(NormedLayers, EveryNumberOfRowsHasAKernel) {
   expectTheReferences(g, 16, {16, 17, 64, 65, 128, 129});
 }
 
-// Layers of the same operands' types that differ in what they give: rounded, in f32, or both.
+// Layers of the same operands' types that differ in what they give: rounded, in f32, both, or in
+// the other type of 16 bits.
 TEST(LayersOfOneShape, GiveWhatEachIsToGive) {
   Graph g;
   const Dim rows = g.dim("rows", 1, 64);
@@ -123,6 +126,7 @@ TEST(LayersOfOneShape, GiveWhatEachIsToGive) {
   const Tensor both = layer("2", {});
   g.output("both", both);
   g.output("widened", cast(both, DType::F32));
+  g.output("other", cast(layer("3", {}), DType::F16));
   Session cuda(compile(g, {.backend = "cuda"}), {.device = "host"});
   Session reference(compile(g, {.backend = "reference"}));
   // Sums of more bits than bf16 has, which f32 holds.
@@ -132,12 +136,12 @@ TEST(LayersOfOneShape, GiveWhatEachIsToGive) {
     return a;
   };
   Arrays weights;
-  for (int64_t i = 0; i < 3; ++i) weights["w" + std::to_string(i)] = filled({24, 16}, 7 + 2 * i);
+  for (int64_t i = 0; i < 4; ++i) weights["w" + std::to_string(i)] = filled({24, 16}, 7 + 2 * i);
   cuda.bindWeights(weights);
   reference.bindWeights(weights);
   for (int64_t count : {1, 33}) {
     Arrays inputs;
-    for (int64_t i = 0; i < 3; ++i)
+    for (int64_t i = 0; i < 4; ++i)
       inputs["x" + std::to_string(i)] = filled({count, 16}, 5 + 2 * i);
     const Arrays got = cuda.run("forward", inputs), want = reference.run("forward", inputs);
     for (const auto& [name, value] : want) {
@@ -227,6 +231,152 @@ TEST(RotatedLayers, ANormOverHeadsIsNoneOfAHead) {
         fused::rmsNorm(transpose(columns, {0, 3, 1, 2}), gain, 1e-5, GainRounding::after_gain);
     return transpose(normed, {0, 3, 2, 1});
   });
+}
+
+// All heads of a token have one norm.
+TEST(RotatedLayers, ANormOfAllHeadsIsNoneOfEach) {
+  expectTheReferencesRotations([](Graph& g, const std::string& name, const Tensor& columns) {
+    const Tensor gain = g.weight(name + "_gain", DType::F32, {64});
+    const Tensor all = reshape(columns, {columns.dim(0), columns.dim(1), 64});
+    const Tensor normed = fused::rmsNorm(all, gain, 1e-5, GainRounding::after_gain);
+    return transpose(reshape(normed, columns.shape()), {0, 2, 1, 3});
+  });
+}
+
+// A graph with inputs of f32, all of given shapes, on both.
+void expectTheReferences(const Graph& g, const std::map<std::string, Shape>& shapes) {
+  Session cuda(compile(g, {.backend = "cuda"}), {.device = "host"});
+  Session reference(compile(g, {.backend = "reference"}));
+  cuda.bindRandomWeights(3);
+  reference.bindRandomWeights(3);
+  Arrays inputs;
+  for (const auto& [name, shape] : shapes) {
+    Array a(DType::F32, shape);
+    for (int64_t i = 0; i < a.size(); ++i)
+      a.set(i, double((i + int64_t(name.back())) * 5 % 13) / 7 - 0.9);
+    inputs[name] = a;
+  }
+  const Arrays got = cuda.run("forward", inputs), want = reference.run("forward", inputs);
+  for (const auto& [name, value] : want)
+    for (int64_t i = 0; i < value.size(); ++i)
+      ASSERT_NEAR(got.at(name).at(i), value.at(i), 1e-5) << name << " " << i;
+}
+
+// Heads of 8 that share columns with those of the other slice, and leave some out.
+TEST(RotatedLayers, SlicesMayShareColumns) {
+  Graph g;
+  const Tensor x = g.input("x", DType::F32, {3, 16});
+  const Tensor c = g.input("c", DType::F32, {3, 4}), n = g.input("n", DType::F32, {3, 4});
+  const Tensor y = fused::linear(x, g.weight("w", DType::F32, {32, 16}));
+  for (int64_t from : {0, 8}) {
+    const Tensor heads = reshape(sliceAxis(y, -1, from, 16), {1, 3, 2, 8});
+    g.output(from ? "k" : "q", fused::rope(transpose(heads, {0, 2, 1, 3}), c, n, Pairing::half));
+  }
+  expectTheReferences(g, {{"x", {3, 16}}, {"c", {3, 4}}, {"n", {3, 4}}});
+}
+
+// Of four rows the first alone is rotated.
+TEST(RotatedLayers, SlicesMayTakeSomeRows) {
+  Graph g;
+  const Tensor x = g.input("x", DType::F32, {4, 16});
+  const Tensor c = g.input("c", DType::F32, {1, 4}), n = g.input("n", DType::F32, {1, 4});
+  const Tensor y = fused::linear(x, g.weight("w", DType::F32, {32, 16}));
+  for (int64_t from : {0, 16}) {
+    const Tensor heads = reshape(slice(y, {0, from}, {1, 16}, {1, 1}), {1, 1, 2, 8});
+    g.output(from ? "k" : "q", fused::rope(transpose(heads, {0, 2, 1, 3}), c, n, Pairing::half));
+  }
+  expectTheReferences(g, {{"x", {4, 16}}, {"c", {1, 4}}, {"n", {1, 4}}});
+}
+
+// What a layer adds to its product, or makes of it, stands in front of the gate.
+TEST(GatedLayers, TheLayersOwnEpilogueComesFirst) {
+  for (const char* what : {"bias", "residual", "activation"}) {
+    SCOPED_TRACE(what);
+    Graph g;
+    const Tensor x = g.input("x", DType::F32, {3, 16});
+    std::map<std::string, Shape> shapes{{"x", {3, 16}}};
+    fused::LinearOptions options;
+    switch (*what) {
+      case 'b':
+        options.bias = g.weight("b", DType::F32, {32});
+        break;
+      case 'r':
+        options.residual = g.input("r", DType::F32, {3, 32});
+        shapes["r"] = {3, 32};
+        break;
+      default:
+        options.activation = Activation::gelu_tanh;
+    }
+    const Tensor y = fused::linear(x, g.weight("w", DType::F32, {32, 16}), options);
+    g.output("y", fused::glu(sliceAxis(y, -1, 0, 16), sliceAxis(y, -1, 16, 16)));
+    expectTheReferences(g, shapes);
+  }
+}
+
+TEST(GatedLayers, HalvesMayBeOfSomeRows) {
+  Graph g;
+  const Tensor x = g.input("x", DType::F32, {8, 16});
+  const Tensor y = fused::linear(x, g.weight("w", DType::F32, {32, 16}));
+  auto half = [&](int64_t from) { return slice(y, {0, from}, {4, 16}, {1, 1}); };
+  g.output("y", fused::glu(half(0), half(16)));
+  expectTheReferences(g, {{"x", {8, 16}}});
+}
+
+// Columns of a table, by indices that are checked, behind a layer and behind a gate.
+TEST(LayersOfOneShape, WhatStandsBehindMayBeLookedUp) {
+  for (bool isGated : {false, true}) {
+    Graph g;
+    const Tensor x = g.input("x", DType::F32, {4, 16});
+    const Tensor y = fused::linear(x, g.weight("w", DType::F32, {isGated ? 32 : 16, 16}));
+    const Tensor chosen =
+        gather(g.input("t", DType::F32, {4, 5}), g.input("ids", DType::I64, {16}), 1);
+    g.output("y", isGated ? fused::glu(sliceAxis(y, -1, 0, 16), sliceAxis(y, -1, 16, 16)) * chosen
+                          : y * chosen);
+    Session cuda(compile(g, {.backend = "cuda"}), {.device = "host"});
+    Session reference(compile(g, {.backend = "reference"}));
+    cuda.bindRandomWeights(3);
+    reference.bindRandomWeights(3);
+    Array a(DType::F32, {4, 16}), t(DType::F32, {4, 5}), ids(DType::I64, {16});
+    for (int64_t i = 0; i < a.size(); ++i) a.set(i, double(i % 13) / 7 - 0.9);
+    for (int64_t i = 0; i < t.size(); ++i) t.set(i, double(i) / 9 - 1);
+    for (int64_t i = 0; i < 16; ++i) ids.set(i, double(i * 3 % 5));
+    const Array got = cuda.run("forward", {{"x", a}, {"t", t}, {"ids", ids}}).at("y"),
+                want = reference.run("forward", {{"x", a}, {"t", t}, {"ids", ids}}).at("y");
+    for (int64_t i = 0; i < want.size(); ++i) ASSERT_NEAR(got.at(i), want.at(i), 1e-5) << i;
+    ids.set(7, 5);
+    EXPECT_THROW(cuda.run("forward", {{"x", a}, {"t", t}, {"ids", ids}}), Error);
+  }
+}
+
+// A table of numbers, which the functions for one element and for eight both read.
+TEST(LayersOfOneShape, WhatStandsBehindMayReadATable) {
+  for (bool isGated : {false, true}) {
+    Graph g;
+    const Dim rows = g.dim("rows", 1, 64);
+    const Tensor x = g.input("x", DType::BF16, {rows, 16});
+    const Tensor y = fused::linear(x, g.weight("w", DType::BF16, {isGated ? 32 : 16, 16}));
+    Array numbers(DType::BF16, {16});
+    for (int64_t i = 0; i < 16; ++i) numbers.set(i, double(i % 3) - 1);
+    const Tensor table = g.constant(numbers);
+    g.output("y", isGated ? fused::glu(sliceAxis(y, -1, 0, 16), sliceAxis(y, -1, 16, 16),
+                                       Activation::relu) *
+                                table
+                          : y * table);
+    Session cuda(compile(g, {.backend = "cuda"}), {.device = "host"});
+    Session reference(compile(g, {.backend = "reference"}));
+    Array w(DType::BF16, {isGated ? 32 : 16, 16});
+    for (int64_t i = 0; i < w.size(); ++i) w.set(i, double(i * 7 % 5) - 2);
+    cuda.bindWeights({{"w", w}});
+    reference.bindWeights({{"w", w}});
+    for (int64_t count : {1, 33}) {
+      Array a(DType::BF16, {count, 16});
+      for (int64_t i = 0; i < a.size(); ++i) a.set(i, double(i % 3) - 1);
+      const Array got = cuda.run("forward", {{"x", a}}).at("y"),
+                  want = reference.run("forward", {{"x", a}}).at("y");
+      for (int64_t i = 0; i < want.size(); ++i)
+        ASSERT_EQ(got.at(i), want.at(i)) << i << " of " << count << " rows";
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -48,13 +48,15 @@ bool standsTogether(const Cluster& cluster) {
 constexpr size_t kMostOps = 64;
 
 // What turns, cuts or spreads an operand of the ops from number `first` on, and of nobody else, is
-// done where they read it. A reshape is a view wherever it stands.
+// done where they read it. A reshape is a view wherever it stands. A gather stays a kernel of its
+// own, which tells of an index that is out of range.
 void addMovements(size_t first, Cluster& cluster) {
   for (size_t i = first; i < cluster.size(); ++i)
     for (Value v : cluster[i]->getOperands()) {
       Operation* made = v.getDefiningOp();
       if (!made || cluster.size() >= kMostOps || cluster.contains(made)) continue;
-      if (!isMovement(made) || isa<ReshapeOp, IotaOp>(made) || !isPrintedFromRegions(made))
+      if (!isMovement(made) || isa<ReshapeOp, IotaOp, GatherOp>(made) ||
+          !isPrintedFromRegions(made))
         continue;
       if (llvm::all_of(made->getUsers(), [&](Operation* user) { return cluster.contains(user); }))
         cluster.insert(made);

@@ -20,8 +20,8 @@ FailureOr<PrintedFunction> functionOf(func::FuncOp region, RegionCode& code,
     list += ", " + p.declaration + p.name;
     out.parameters.push_back({p.declaration, p.name, p.argument});
   }
-  for (const std::string& g : code.e.globals) out.text += g + "\n";
-  out.text += "LT_FN void " + name + "(" + list + ") {\n" + body + "}\n";
+  for (const std::string& g : code.e.globals) out.tables += g + "\n";
+  out.text = "LT_FN void " + name + "(" + list + ") {\n" + body + "}\n";
   return out;
 }
 

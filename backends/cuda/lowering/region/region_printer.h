@@ -57,7 +57,8 @@ struct PrintedFunction {
     std::string name;  ///< "bias"
     Argument argument;
   };
-  std::string text;                   ///< definitions in front of the kernel
+  std::string tables;                 ///< that the function reads: definitions in front of it
+  std::string text;                   ///< its own definition
   std::vector<Parameter> parameters;  ///< behind the fixed ones
 };
 
