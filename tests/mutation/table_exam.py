@@ -88,4 +88,9 @@ MUTANTS = [
            "if (false)",
            "an attribute that the second graph alone has is told as an order of operands",
            ("diff_test:*LeavesOut*",)),
+    Mutant("ir/squeezed-axis-from-the-front", "ir/composed_shapes.cpp",
+           "\"expected an axis \" + std::to_string(axis) + \" of size 1",
+           "\"expected an axis \" + std::to_string(i) + \" of size 1",
+           "an error of squeeze names another axis than the one that was written",
+           ("misuse_test:*squeeze*",)),
 ]

@@ -22,6 +22,13 @@ Table composedShapes() {
        },
        kArgument,
        {"squeeze", "axis 0 of size 1"}},
+      {"squeeze_of_a_wide_axis_from_the_end",
+       [] {
+         Model m;
+         squeeze(m.x, -1);
+       },
+       kArgument,
+       {"squeeze", "axis -1 of size 1"}},
       {"squeeze_of_a_missing_axis",
        [] {
          Model m;
