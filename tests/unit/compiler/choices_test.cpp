@@ -110,6 +110,29 @@ TEST(Choices, OrderTheLargestEitherWay) {
   EXPECT_FALSE(accepts(two, put({4, 3})));
 }
 
+// Both places change at once: neither alone is nearer to the difference of what they pick.
+TEST(Choices, SwapTwoOfTheLargest) {
+  auto rows = [](Graph& g, const Tensor& x) {
+    Tensor table = cast(iota(x, {6, 2}, 0), DType::F32) * 7.0 + 0.25;
+    Tensor picked = gather(table, topK(tenth(x), 2).second, 0);
+    g.output("y", sliceAxis(picked, 1, 0, 1) - sliceAxis(picked, 1, 1, 1) * 2.0);
+  };
+  EXPECT_TRUE(accepts(rows, put({13.75, 13.75})));
+  EXPECT_TRUE(accepts(rows, put({-28.25, -28.25})));
+  EXPECT_FALSE(accepts(rows, put({-0.25, -0.25})));  // one element in both places
+}
+
+// What the results show is taken over at once, for more rows than there are runs to try.
+TEST(Choices, ShownByManyRowsAreTakenTogether) {
+  constexpr int64_t kRows = 150;
+  auto indices = [](Graph& g, const Tensor& x) {
+    g.output("y", topK(broadcast(tenth(x), {kRows, 6}), 2).second);
+  };
+  EXPECT_TRUE(accepts(indices, [](Array& a) {
+    for (int64_t row = 0; row < kRows; ++row) a.set(2 * row, 0), a.set(2 * row + 1, 2);
+  }));
+}
+
 TEST(Choices, CompareEitherWay) {
   auto smaller = [](Graph& g, const Tensor& x) {
     Tensor y = tenth(x);
