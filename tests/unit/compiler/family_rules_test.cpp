@@ -295,6 +295,25 @@ TEST(FamilyOptionsRules, LengthsAreAtMostTheModels) {
   EXPECT_EQ(textOf(llama, {.layers = 1}), textOf(one));
 }
 
+// The side that writes has positions of its own: those of the other are of sounds.
+TEST(FamilyOptionsRules, TextsAreAtMostAsLongAsTheWritersPositions) {
+  const json whisper = {{"architectures", {"WhisperForConditionalGeneration"}},
+                        {"vocab_size", 11},
+                        {"d_model", 8},
+                        {"encoder_layers", 1},
+                        {"decoder_layers", 1},
+                        {"encoder_attention_heads", 2},
+                        {"decoder_attention_heads", 2},
+                        {"encoder_ffn_dim", 12},
+                        {"decoder_ffn_dim", 12},
+                        {"max_source_positions", 30},
+                        {"max_target_positions", 16}};
+  EXPECT_EQ(textOf(whisper, {.maxSeq = 16, .cacheCapacity = 16}), textOf(whisper));
+  for (const FamilyOptions& options : {FamilyOptions{.maxSeq = 17}, {.cacheCapacity = 17}})
+    expectError(ErrorCode::InvalidArgument, "from 1 to the model's 16 positions, got 17",
+                [&] { textOf(whisper, options); });
+}
+
 // Lists of a config with something for each layer may go on behind those that are asked for.
 TEST(FamilyOptionsRules, FirstLayersAreThoseOfAFullList) {
   const json all =
@@ -320,6 +339,8 @@ TEST(FamilyOptionsRules, EntryPointsAreThoseThatAreAskedFor) {
   EXPECT_THAT(entries({}), ElementsAre("forward", "prefill", "decode"));
   EXPECT_THAT(entries({.verify = true}), ElementsAre("forward", "prefill", "decode", "verify"));
   EXPECT_THAT(entries({.greedy = true}), ElementsAre("forward", "prefill", "decode", "greedy"));
+  EXPECT_THAT(entries({.verify = true, .greedy = true}),
+              ElementsAre("forward", "prefill", "decode", "verify", "greedy"));
   expectError(ErrorCode::InvalidArgument, "expected `greedy` or `cacheBlock`, got both",
               [&] { entries({.cacheBlock = 4, .greedy = true}); });
 }
