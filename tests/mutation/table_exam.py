@@ -118,4 +118,9 @@ MUTANTS = [
            "  else if (options.greedy)\n    recordGreedy",
            "a model with an entry point that verifies has none that chooses",
            ("family_rules_test:*EntryPoints*",)),
+    Mutant("runtime/stream-that-cannot-be-read", "runtime/mapped_file.cpp",
+           "    if (n == 0 && std::ferror(stream)) throw systemError(name, \"cannot read\");\n",
+           "",
+           "an error of standard input is taken for its end",
+           ("mapped_file_test:*SaysWhatCannotBeRead*",)),
 ]

@@ -108,6 +108,16 @@ TEST(ReadWholeStream, ReadsAPipeToItsEndAndAnEndlessOneToTheLimit) {
   fclose(endless);
 }
 
+// What cannot be read has no end that could be taken for that of a text.
+TEST(ReadWholeStream, SaysWhatCannotBeRead) {
+  TemporaryFolder folder;
+  std::FILE* directory = fopen(folder.path().c_str(), "r");
+  ASSERT_NE(directory, nullptr);
+  expectError(ErrorCode::Io, "a stream: cannot read",
+              [&] { readWholeStream(directory, "a stream", kNote); });
+  fclose(directory);
+}
+
 // Pages of this process that hold the range; -1 where the system does not say.
 int64_t residentPages(const void* data, size_t bytes) {
   const auto page = uintptr_t(getpagesize());
