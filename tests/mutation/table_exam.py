@@ -123,4 +123,9 @@ MUTANTS = [
            "",
            "an error of standard input is taken for its end",
            ("mapped_file_test:*SaysWhatCannotBeRead*",)),
+    Mutant("cpu/team-of-the-caller", "backends/cpu/device/primitives.cpp",
+           "    before_ = api().get();\n    if (before_ != 1) api().set(1);",
+           "    if (api().get() != 1) api().set(1);\n    before_ = api().get();",
+           "the caller's OpenMP team has one thread behind a product",
+           ("cpu_matmul_test:*OpenMpTeam*",)),
 ]

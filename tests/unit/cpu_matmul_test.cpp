@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/device/matmul.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -101,6 +102,20 @@ MatmulArgs plainArgs(DType dtype, int64_t m, int64_t k, int64_t n) {
   args.aRowStride = k;
   args.bRowStride = n;
   return args;
+}
+
+// The caller's own parallel code has as many threads behind a product as in front of it.
+TEST(Matmul, LeavesTheCallersOpenMpTeamAsItWas) {
+  auto* get = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "omp_get_max_threads"));
+  auto* set = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
+  if (!get || !set) GTEST_SKIP() << "oneDNN runs without OpenMP";
+  const int before = get();
+  for (int team : {1, 3}) {
+    set(team);
+    checkMatmul(plainArgs(DType::F32, 65, 66, 67), KernelIsa::of(Isa::Avx2), 1);
+    EXPECT_EQ(get(), team);
+  }
+  set(before);
 }
 
 TEST(Matmul, AwkwardShapes) {
