@@ -128,4 +128,9 @@ MUTANTS = [
            "    if (api().get() != 1) api().set(1);\n    before_ = api().get();",
            "the caller's OpenMP team has one thread behind a product",
            ("cpu_matmul_test:*OpenMpTeam*",)),
+    Mutant("cuda/computed-as-a-weight", "backends/cuda/lowering/matmul/matmul_tuning.cpp",
+           "  if (!p.constantB) layout += \"+computed\";\n",
+           "",
+           "products with a weight and those of two computed values are tuned as one",
+           ("tuning_choice_test:*OtherProblems*",)),
 ]

@@ -201,11 +201,13 @@ TEST(TuningChoice, EpiloguesAndLayoutsAreOtherProblems) {
     kernelsOf(p);
     return scope.asked.at(0).question.problem;
   };
-  MatmulKernel gelu = matmul(8), across = matmul(8), named = matmul(8);
+  MatmulKernel gelu = matmul(8), across = matmul(8), named = matmul(8), computed = matmul(8);
   gelu.hooks = linearHooks(gelu, 2, Activation::gelu);
   across.transposedB = true;
   named.name = "another";
+  computed.constantB = false;
   EXPECT_NE(problemOf(matmul(8)), problemOf(gelu));
+  EXPECT_NE(problemOf(matmul(8)), problemOf(computed));
   EXPECT_NE(problemOf(matmul(8)), problemOf(across));
   EXPECT_EQ(problemOf(matmul(8)), problemOf(named));
 }
