@@ -133,4 +133,9 @@ MUTANTS = [
            "",
            "products with a weight and those of two computed values are tuned as one",
            ("tuning_choice_test:*OtherProblems*",)),
+    Mutant("ir/missing-attribute-of-two-results", "ir/checked_create.cpp",
+           "  if (name.hasTrait<OpTrait::NResults<2>::Impl>()) draft.addTypes(type);\n",
+           "",
+           "an op of two results is inferred without an attribute that it needs",
+           ("pattern_test:*LacksAnAttribute*",)),
 ]

@@ -424,6 +424,20 @@ TEST_F(PatternTest, AReplacementThatDoesNotHoldLeavesNothingBehind) {
   EXPECT_FALSE(has(print(*module_), "lathe.neg"));
 }
 
+TEST_F(PatternTest, AReplacementThatLacksAnAttributeIsRefused) {
+  for (auto [op, attribute] : {std::pair("lathe.softmax", "axis"), {"lathe.top_k", "k"}}) {
+    auto record = [op](DagPattern& p) {
+      Tensor x = p.any();
+      p.root(exp(x));
+      p.replaceWith([=](Match& m) { return m.make(op, {m[x]}); });
+    };
+    const std::string text = built("%y = lathe.exp %a : T", record);
+    const std::string wanted = std::string("requires attribute '") + attribute + "'";
+    EXPECT_TRUE(has(text, "the replacement does not hold: ") && has(text, wanted.c_str()))
+        << op << ": " << text;
+  }
+}
+
 TEST_F(PatternTest, AReplacementOfAnotherTypeIsRefused) {
   auto record = [](DagPattern& p) {
     Tensor x = p.any();
