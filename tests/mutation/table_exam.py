@@ -138,4 +138,9 @@ MUTANTS = [
            "",
            "an op of two results is inferred without an attribute that it needs",
            ("pattern_test:*LacksAnAttribute*",)),
+    Mutant("cli/questions-about-a-bare-config", "tools/lathe/inspect.cpp",
+           "  flags.randomWeights = lacksWeights(model);\n  if (questions.asked()) return answer(questions, model, flags, json);",
+           "  if (questions.asked()) return answer(questions, model, flags, json);\n  flags.randomWeights = lacksWeights(model);",
+           "questions of the pipeline about a bare config.json ask for weights",
+           ("questions_cli_test:*ABareConfig*",)),
 ]

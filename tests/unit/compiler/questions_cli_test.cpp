@@ -54,6 +54,14 @@ TEST_F(QuestionsCli, ListsRewritesAndStopsAfterOne) {
   EXPECT_EQ(three.at("rewrites").size(), 3u);
 }
 
+// What is done to a graph asks for no weights: a config.json is answered as its folder is.
+TEST_F(QuestionsCli, ABareConfigIsAskedAsItsFolderIs) {
+  const std::string config = folder_ / "config.json", asked = " --rewrites --json";
+  std::filesystem::copy_file(kModel + "/config.json", config);
+  EXPECT_EQ(jsonOf("inspect " + config + asked).at("rewrites").size(),
+            jsonOf("inspect " + kModel + asked).at("rewrites").size());
+}
+
 TEST_F(QuestionsCli, PrintsRewritesAsATable) {
   std::string text = outputOf("inspect " + kModel + " --rewrites");
   EXPECT_THAT(text, HasSubstr("number  attempt  step"));
