@@ -97,6 +97,47 @@ def check_buffers(browser):
           "buffers of all layers are one row: %s" % modules[:5])
 
 
+def check_layers(lathe, chromium, folder):
+    """Layers that are alike are one row, which says how many it stands for."""
+    model, page, ops = folder / "layers.mlir", folder / "layers.html", []
+    for i in range(5):
+        for op in ("exp", "tanh", "neg"):
+            ops.append('  %%%d = lathe.%s %s : tensor<4xf32> loc("layers.%d.part"("a.py":1:1))\n'
+                       % (len(ops), op, "%%%d" % (len(ops) - 1) if ops else "%x", i))
+    model.write_text('func.func @forward(%x: tensor<4xf32> {lathe.name = "x"}) -> '
+                     '(tensor<4xf32> {lathe.name = "y"}) {\n' + "".join(ops) +
+                     "  return %%%d : tensor<4xf32>\n}\n" % (len(ops) - 1))
+    subprocess.run([lathe, "compile", str(model), "--report", str(page)], check=True)
+    rows = shown(Browser(chromium, page, folder).dom("#view=ir&step=recorded"))
+    # The first reads the argument, which is written otherwise than what an op made.
+    told = re.findall(r"layers\.2 … 4: the same as layers\.1, \d+ times", rows)
+    check(told == ["layers.2 … 4: the same as layers.1, 3 times"], "the row of equal layers: %s" % told)
+
+
+TWO_ENTRIES = """
+func.func @first(%x: tensor<4x4xf32> {lathe.name = "x"}) -> (tensor<4x4xf32> {lathe.name = "y"}) {
+  %0 = lathe.exp %x : tensor<4x4xf32> loc("early.part"("a.py":1:1))
+  return %0 : tensor<4x4xf32>
+}
+func.func @second(%x: tensor<4x4xf32> {lathe.name = "x"}) -> (tensor<4x4xf32> {lathe.name = "y"}) {
+  %0 = lathe.exp %x : tensor<4x4xf32> loc("late.part"("a.py":2:1))
+  return %0 : tensor<4x4xf32>
+}
+"""
+
+
+def check_shared_kernels(lathe, chromium, folder):
+    """A kernel of two entry points stands in the list with its place in the chosen one."""
+    model, page = folder / "two.mlir", folder / "two.html"
+    model.write_text(TWO_ENTRIES)
+    subprocess.run([lathe, "compile", str(model), "--report", str(page)], check=True)
+    browser = Browser(chromium, page, folder)
+    for entry, path in (("first", "early.part"), ("second", "late.part")):
+        dom = browser.dom("#view=kernels&entry=" + entry)
+        paths = re.findall(r'class="path"[^>]*>([^<]*)<', dom)
+        check(paths == [path], "the kernel of %s is that of %s: %s" % (entry, path, paths))
+
+
 def check_shares(lathe, model, chromium, folder):
     """Times are held to both roofs, unless the machine was busy when these were measured."""
     page = folder / "run.html"
@@ -142,6 +183,8 @@ def main():
         check_ports_and_types(browser)
         check_rewrites(browser)
         check_buffers(browser)
+        check_layers(lathe, chromium, folder)
+        check_shared_kernels(lathe, chromium, folder)
         stories = pathlib.Path(__file__).parent.parent / "examples/models/stories"
         check_shares(lathe, str(stories), chromium, folder)
 
