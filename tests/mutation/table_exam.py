@@ -153,4 +153,9 @@ MUTANTS = [
            "layersAsOne(k.calls[0].path)",
            "the list of kernels names the place of a call of another entry point",
            ("ctest:report/page",)),
+    Mutant("chat/refused-line-stays", "tools/lathe/chat.cpp",
+           "    try {\n      prompt = encode();\n    } catch (const Error&) {\n      messages_.pop_back();\n      throw;\n    }",
+           "    prompt = encode();",
+           "a line of a conversation that cannot be read is read again with each that follows",
+           ("ctest:cli/serve",)),
 ]

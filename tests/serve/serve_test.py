@@ -14,6 +14,7 @@ import http.client
 import json
 import os
 import pathlib
+import pty
 import random
 import re
 import signal
@@ -598,6 +599,15 @@ def check_chat():
         second = generated([*messages, {"role": "assistant", "content": first},
                             {"role": "user", "content": "And then?"}])
         assert talk == first + "\n" + second + "\n", (talk, first, second)
+        # On a terminal a line that cannot be read is told, and the conversation goes on without it.
+        ours, theirs = pty.openpty()
+        talk = subprocess.Popen([OPTIONS.lathe, "chat", folder, "-n", "20", "-q"], stdin=theirs, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
+        os.close(theirs)
+        os.write(ours, b"<|eos|>\nOnce upon a time\n\x04")
+        answers, told = talk.communicate(timeout=300)
+        os.close(ours)
+        assert talk.returncode == 0 and told.count("control token") == 1 and answers == first + "\n", (told, answers, first)
         # Each answer is drawn by a seed of its own.
         drawn = ["--temp", "1", "--seed"]
         talk = subprocess.run([OPTIONS.lathe, "chat", folder, "-n", "20", "-q", *drawn, "5"],
