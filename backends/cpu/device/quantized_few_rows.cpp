@@ -9,9 +9,6 @@
 namespace lathe::cpu {
 namespace {
 
-// Of rows in 8 bits, whose sums of bytes stay exact for longer than those of 24 bits.
-constexpr int64_t kByteChunk = 128;
-
 // Several panels, a few chunks of each in turn.
 void runGroup(const QuantizedOperands& layer, const QuantizedShape& w, const Chunks& chunks,
               const QuantizedPanelFn* table, const QuantizedRows& x, int64_t row0, int64_t rows,

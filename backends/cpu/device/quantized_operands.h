@@ -26,6 +26,10 @@ struct Chunks {
   int64_t depth, count;
 };
 
+/// Elements of a chunk where few rows are in 8 bits: their sums of bytes stay exact for longer than
+/// those of rows in 24 bits.
+inline constexpr int64_t kByteChunk = 128;
+
 /// Chunks of a panel that are read before those of the next stream: few enough that what is fetched
 /// ahead of each of them has come when its turn does. One stream has no others to wait for.
 inline int64_t chunksOfTurn(int streams, int64_t chunks, int64_t chunkBytes) {

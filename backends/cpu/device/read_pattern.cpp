@@ -36,18 +36,24 @@ class DecodeWalk {
       : panels_(panelKernels(isa)), quantized_(quantizedKernels(isa)) {}
 
   void walk(WeightKind kind, const char* base, int64_t gap, const ReadPattern& pattern) const {
-    const int64_t size = std::min(gap, kPanelBytes);
-    for (int64_t first = 0; first + size <= gap; first += size) {
+    for (int64_t first = 0, size = 0; first < gap; first += size) {
+      size = std::min(gap - first, kPanelBytes);
       alignas(64) float acc[kMaxReadStreams][kPanelColumns] = {};
-      if (kind == WeightKind::F32 || kind == WeightKind::BF16)
-        floats(kind == WeightKind::F32 ? panels_.f32[0] : panels_.bf16[0], base + first, gap, size,
-               pattern, acc);
-      else if (kind == WeightKind::Int8)
-        quantized(rowOf(8), quantizedPanel(size / kPanelColumns, quantized_.chunk), base + first,
-                  gap, pattern, acc);
-      else
-        quantized(rowOf(4), quantizedPanel(2 * size / kPanelColumns, kInt4Group), base + first, gap,
-                  pattern, acc);
+      const Places at{base + first, gap, size};
+      switch (kind) {
+        case WeightKind::F32:
+          floats(panels_.f32[0], at, pattern, acc);
+          break;
+        case WeightKind::BF16:
+          floats(panels_.bf16[0], at, pattern, acc);
+          break;
+        case WeightKind::Int8:
+          quantized(8, at, pattern, acc);
+          break;
+        case WeightKind::Int4:
+          quantized(4, at, pattern, acc);
+          break;
+      }
     }
   }
 
@@ -57,40 +63,43 @@ class DecodeWalk {
   // A row of the longest panel, in f32 or in fixed point, and its scales.
   alignas(64) static constexpr char kZeros[2 * kPanelBytes / kPanelColumns * 4] = {};
   using Sums = float (&)[kMaxReadStreams][kPanelColumns];
+  // Of a panel of each stream.
+  struct Places {
+    const char* base;
+    int64_t gap, size;
+  };
+
+  static void floats(PanelFn kernel, const Places& at, const ReadPattern& pattern, Sums acc) {
+    const int64_t turn = pattern.streams == 1 ? at.size : kPanelBlockBytes;
+    for (int64_t from = 0; from < at.size; from += turn)
+      for (int s = 0; s < pattern.streams; ++s)
+        kernel(kZeros, 0, at.base + s * at.gap + from, turn / kPanelBlockBytes, pattern.prefetch,
+               acc[s]);
+  }
 
   // Of a row in 8 bits where there is such a kernel: others may be slower than memory.
-  QuantizedPanelFn rowOf(int64_t bits) const {
-    if (const auto& bytes = quantized_.byteRows(bits)) return bytes->panel[0];
-    return bits == 8 ? quantized_.int8[0] : quantized_.int4[0];
-  }
-
-  static void floats(PanelFn kernel, const char* base, int64_t gap, int64_t size,
-                     const ReadPattern& pattern, Sums acc) {
-    const int64_t turn = pattern.streams == 1 ? size : kPanelBlockBytes;
-    for (int64_t at = 0; at < size; at += turn)
-      for (int s = 0; s < pattern.streams; ++s)
-        kernel(kZeros, 0, base + s * gap + at, turn / kPanelBlockBytes, pattern.prefetch, acc[s]);
-  }
-
-  // Columns in int8 have one scale; int4 has one for each group.
-  static QuantizedPanel quantizedPanel(int64_t depth, int64_t chunk) {
+  void quantized(int bits, const Places& at, const ReadPattern& pattern, Sums acc) const {
+    const auto& bytes = quantized_.byteRows(bits);
+    const QuantizedPanelFn kernel = bytes       ? bytes->panel[0]
+                                    : bits == 8 ? quantized_.int8[0]
+                                                : quantized_.int4[0];
     QuantizedPanel p;
     p.scale = kZeros;
-    p.bf16 = chunk == kInt4Group;
-    p.depth = depth;
-    p.block = chunk == kInt4Group ? chunk : depth;
-    p.chunk = chunk;
-    return p;
-  }
-  static void quantized(QuantizedPanelFn kernel, QuantizedPanel p, const char* base, int64_t gap,
-                        const ReadPattern& pattern, Sums acc) {
+    p.depth = at.size * 8 / (bits * kPanelColumns);
     p.prefetch = pattern.prefetch;
+    // Columns in int8 have one scale; int4 has one for each group.
+    if (bits == 8) {
+      p.block = p.depth;
+      p.chunk = bytes ? kByteChunk : quantized_.chunk;
+    } else {
+      p.bf16 = true;
+      p.block = p.chunk = kInt4Group;
+    }
     const int64_t count = ceilDiv(p.depth, p.chunk);
-    const int64_t chunkBytes = p.chunk * kPanelColumns / (p.chunk == kInt4Group ? 2 : 1);
-    const int64_t turn = chunksOfTurn(pattern.streams, count, chunkBytes);
+    const int64_t turn = chunksOfTurn(pattern.streams, count, p.chunk * kPanelColumns * bits / 8);
     for (int64_t chunk = 0; chunk < count; chunk += turn)
       for (int s = 0; s < pattern.streams; ++s) {
-        p.q = base + s * gap;
+        p.q = at.base + s * at.gap;
         kernel(p, {kZeros}, chunk, std::min(count, chunk + turn), acc[s]);
       }
   }
