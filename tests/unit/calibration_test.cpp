@@ -280,6 +280,9 @@ TEST(Calibration, TheMachineHasWhatItsFeaturesSay) {
   for (WeightKind kind : kWeightKinds) {
     EXPECT_GT(c.reading[kind].bytesPerSecond, 1e8) << nameOf(kind);
     EXPECT_THAT(c.reading[kind].streams, testing::AnyOf(1, 4, kMaxReadStreams)) << nameOf(kind);
+    for (WeightKind other : kWeightKinds)
+      EXPECT_EQ(c.reading[kind].bytesPerSecond == c.reading[other].bytesPerSecond, kind == other)
+          << nameOf(kind) << " and " << nameOf(other) << " are measured apart";
   }
   EXPECT_GT(c.takenAt, 1'700'000'000) << "seconds since 1970";
   EXPECT_GE(c.spread, 0);

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "backends/cpu/device/attention_kernels.h"
 #include "backends/cpu/device/attention_pack.h"
 #include "lathe/runtime/error.h"
 #include "tests/unit/cpu_attention_case.h"
@@ -420,6 +421,72 @@ TEST(Attention, EveryNumberOfFewRows) {
         AttentionCase c = makeCase(dtype, {1, rows, 1, 1, keys, 80, 80});
         checkAll(c);
       }
+}
+
+// `values` as their dtype has them.
+std::vector<char> stored(bool bf16, const std::vector<double>& values) {
+  std::vector<char> bytes;
+  for (double x : values) {
+    const float wide = float(x);
+    const uint16_t narrow = floatToBf16(wide);
+    const void* number = &wide;
+    if (bf16) number = &narrow;
+    const char* from = static_cast<const char*>(number);
+    bytes.insert(bytes.end(), from, from + (bf16 ? sizeof(narrow) : sizeof(wide)));
+  }
+  return bytes;
+}
+// Small whole numbers times a power of two: sums of their products are exact in any order.
+std::vector<double> wholeNumbers(int64_t count, int most, double unit, std::mt19937& random) {
+  std::vector<double> values;
+  for (int64_t i = 0; i < count; ++i)
+    values.push_back(unit * (int(random() % unsigned(2 * most + 1)) - most));
+  return values;
+}
+
+// Kernels of few rows: keys outside of those that are asked for are NaN, and sums have begun.
+TEST(Attention, ProductsOfFewRowsAreExactAndOfTheirKeysAlone) {
+  constexpr int64_t kDepth = 96, kStride = 104;
+  std::mt19937 random(17);
+  for (bool bf16 : {false, true})
+    for (KernelIsa isa : tiers()) {
+      const AttentionKernels& kernels = attentionKernels(bf16, isa);
+      if (kernels.tiles) amxBegin();
+      for (int rows = 1; rows <= kernels.inPlaceRows; ++rows)
+        for (auto [first, count] : {std::pair(0, 1), {0, 7}, {1, 9}, {5, 19}, {2, 127}, {0, 128}}) {
+          SCOPED_TRACE(label(isa) + (bf16 ? " bf16 " : " f32 ") + std::to_string(rows) +
+                       " rows, keys " + std::to_string(first) + " to " + std::to_string(count));
+          const bool narrow = kernels.bf16Operands;
+          auto query = wholeNumbers(rows * kDepth, 3, 1, random),
+               weights = wholeNumbers(rows * kTileKeys, 3, 1, random),
+               keys = wholeNumbers(kTileKeys * kStride, 255, 0x1p-7, random), values = keys;
+          for (int64_t i = 0; i < kTileKeys * kStride; ++i) {
+            if (i / kStride >= count) keys[size_t(i)] = std::nan("");
+            if (i / kStride < first || i / kStride >= count) values[size_t(i)] = std::nan("");
+          }
+          std::vector<float> scores(size_t(kTileRows * kTileKeys)),
+              sums(size_t(kTileRows) * kDepth, 3.0f);
+          kernels.scoresInPlace(stored(narrow, query).data(), kDepth, stored(bf16, keys).data(),
+                                kStride, bf16, count, rows, scores.data());
+          kernels.sumInPlace(stored(narrow, weights).data(), stored(bf16, values).data(), kStride,
+                             bf16, first, count, rows, kDepth, kDepth, sums.data());
+          for (int64_t r = 0; r < rows; ++r) {
+            for (int64_t j = 0; j < count; ++j) {
+              double score = 0;
+              for (int64_t d = 0; d < kDepth; ++d)
+                score += query[size_t(r * kDepth + d)] * keys[size_t(j * kStride + d)];
+              ASSERT_EQ(scores[size_t(r * kTileKeys + j)], score) << "row " << r << " key " << j;
+            }
+            for (int64_t d = 0; d < kDepth; ++d) {
+              double sum = 3;
+              for (int64_t j = first; j < count; ++j)
+                sum += weights[size_t(r * kTileKeys + j)] * values[size_t(j * kStride + d)];
+              ASSERT_EQ(sums[size_t(r * kDepth + d)], sum) << "row " << r << " column " << d;
+            }
+          }
+        }
+      if (kernels.tiles) amxEnd();
+    }
 }
 
 // Keys, values and a mask that end at the end of a page, for every way of reading them: few rows
