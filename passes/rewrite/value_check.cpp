@@ -418,17 +418,25 @@ std::string describe(const SymbolValues& symbols) {
   return all.empty() ? "" : " with " + llvm::join(all, ", ");
 }
 
-std::optional<std::string> differenceOnAll(const CutOut& cut, const Evaluator& evaluate,
-                                           const std::vector<Draw>& draws) {
+// The first difference, and the draw that shows it.
+struct ShownBy {
+  std::string words;
+  Draw draw;
+};
+std::optional<ShownBy> differenceOnAll(const CutOut& cut, const Evaluator& evaluate,
+                                       const std::vector<Draw>& draws) {
   for (Draw draw : draws)
     for (Integers integers : {Integers::Wide, Integers::Few, Integers::Zero}) {
       draw.integers = integers;
       bool ran = false;
       if (auto words = differenceOn(cut, evaluate, draw, ran))
-        return *words + describe(draw.symbols);
+        return ShownBy{*words + describe(draw.symbols), draw};
       if (ran) break;
     }
   return std::nullopt;
+}
+std::optional<std::string> wordsOf(const std::optional<ShownBy>& found) {
+  return found ? std::optional(found->words) : std::nullopt;
 }
 
 std::optional<std::string> check(const CutOut& cut, ModuleOp graph, const Evaluator& evaluate,
@@ -451,21 +459,24 @@ std::optional<std::string> check(const CutOut& cut, ModuleOp graph, const Evalua
   const SymbolValues* largest = several ? &*several : one ? &*one : nullptr;
   if (!largest) return std::nullopt;
   if (draws.empty()) draws.push_back({*largest});
-  if (costOf(cut, *largest) <= kCheap) return differenceOnAll(cut, evaluate, draws);
+  if (costOf(cut, *largest) <= kCheap) return wordsOf(differenceOnAll(cut, evaluate, draws));
   std::vector<Draw> inFull = draws;
-  std::erase_if(inFull, [&](const Draw& d) { return costOf(cut, d.symbols) > kBearable; });
+  auto isTooDear = [&](const Draw& d) { return costOf(cut, d.symbols) > kBearable; };
+  std::erase_if(inFull, isTooDear);
   constexpr std::pair<int64_t, int64_t> kDivisors[] = {{32, 16}, {32, 8},   {64, 16}, {64, 8},
                                                        {16, 4},  {128, 16}, {8, 2}};
   for (auto [least, divisor] : kDivisors) {
     auto small = smaller(cut, least, divisor);
     if (!small || costOf(*small, *largest) > kModest) continue;
     // A mean over fewer elements is no longer a mean: only agreement counts.
-    auto words = differenceOnAll(*small, evaluate, draws);
-    if (!words || inFull.empty()) return words;
+    auto found = differenceOnAll(*small, evaluate, draws);
+    if (!found || inFull.empty()) return wordsOf(found);
+    // Zeros, say, may be the only numbers that tell both sides apart.
+    if (!isTooDear(found->draw)) inFull = {found->draw};
     break;
   }
   if (!inFull.empty()) inFull.resize(1);  // dear ones once
-  return differenceOnAll(cut, evaluate, inFull);
+  return wordsOf(differenceOnAll(cut, evaluate, inFull));
 }
 
 // What was found for a pair of functions; models repeat their layers.

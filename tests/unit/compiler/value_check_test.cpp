@@ -477,6 +477,19 @@ TEST_F(ValueCheck, SmallerSizesRefuseNothing) {
   EXPECT_EQ(runs_, 4) << "both sides of the smaller one, and of the whole";
 }
 
+// In full size as in small: what equal numbers alone tell apart is looked at with equal numbers.
+TEST_F(ValueCheck, WhatToldSmallerSizesApartIsDrawnInFull) {
+  auto chosen = [](const std::string& predicate) {
+    return "%c = lathe.compare " + predicate +
+           " %a, %b : T, T\n%z = lathe.neg %a : T\n"
+           "%y = lathe.select %c, %a, %z : tensor<64x4096xi1>, T, T";
+  };
+  EXPECT_THAT(difference("tensor<64x4096xf32>", chosen("gt"), chosen("ge")),
+              HasSubstr("and would be"));
+  EXPECT_EQ(largest_, 64 * 4096);
+  EXPECT_EQ(difference("tensor<64x4096xf32>", chosen("gt"), chosen("gt")), "");
+}
+
 // As far back as is asked: what the new op reads two ops before the old one.
 TEST_F(ValueCheck, CutsAreWidenedStepByStep) {
   auto module = parseModule(*context_,
