@@ -98,7 +98,10 @@ class Function {
     auto idOf = [&](const std::string& key) {
       return shared.try_emplace(key, int(shared.size())).first->second;
     };
-    for (auto [name, argument] : llvm::zip(arguments, f.getArguments()))
+    // By name: the symbols of both functions get their names in one order, whatever the inputs' is.
+    std::map<std::string, BlockArgument> byName;
+    for (auto [name, argument] : llvm::zip(arguments, f.getArguments())) byName[name] = argument;
+    for (auto& [name, argument] : byName)
       ids[argument] = idOf("input " + name + " " + names.of(argument.getType()));
     for (Operation& op : f.getBody().front().without_terminator()) {
       std::string key = keyOf(&op, permuted);

@@ -52,6 +52,23 @@ TEST(Diff, DoesNotMindTheOrderOfCommutativeOperandsAndOfOps) {
   EXPECT_TRUE(diff(graphOf({}, a), graphOf({}, b)).equal);
 }
 
+TEST(Diff, DoesNotMindTheOrderOfInputs) {
+  auto graph = [](bool turned, const std::string& ofSecond = "keys") {
+    Graph g;
+    g.dim("rows", 1, 64), g.dim("keys", 1, 64);
+    auto input = [&](const std::string& name, const std::string& rows) {
+      return g.input(name, DType::F32, {g.dim(rows, 1, 64), 8});
+    };
+    Tensor q, k;
+    if (turned) k = input("k", ofSecond), q = input("q", "rows");
+    if (!turned) q = input("q", "rows"), k = input("k", ofSecond);
+    g.output("y", matmul(q, swapAxes(k, 0, 1)));
+    return g;
+  };
+  EXPECT_TRUE(diff(graph(false), graph(true)).equal);
+  EXPECT_FALSE(diff(graph(false), graph(true, "rows")).equal);
+}
+
 // An attribute that only one of them has is told from either side.
 TEST(Diff, NamesAnAttributeThatOneSideAloneHas) {
   auto attends = [](int64_t window) {
