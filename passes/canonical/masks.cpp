@@ -192,10 +192,16 @@ Value conditionOfCast(CompareOp op, OpMaker& m) {
     return {};
   return conditionOf(m, op.getPredicate(), cast.getX(), 1, 0, *c);
 }
+// A constant that is itself in double: whole numbers beyond 2^53 become their neighbours.
+std::optional<double> exactConstantOf(Value v) {
+  auto c = constantOf(v);
+  return c && (isFloat(v) || std::abs(*c) < 0x1p53) ? c : std::nullopt;
+}
 Value conditionOfSelect(CompareOp op, OpMaker& m) {
   auto select = op.getA().getDefiningOp<SelectOp>();
   if (!select || select.getCondition().getType() != op.getType()) return {};
-  auto a = constantOf(select.getA()), b = constantOf(select.getB()), c = constantOf(op.getB());
+  auto a = exactConstantOf(select.getA()), b = exactConstantOf(select.getB()),
+       c = exactConstantOf(op.getB());
   if (!a || !b || !c) return {};
   return conditionOf(m, op.getPredicate(), select.getCondition(), *a, *b, *c);
 }

@@ -200,3 +200,16 @@ func.func @slice_behind_other_axes(%x: tensor<4x8x3xf32>) -> tensor<2x1x2x6xf32>
   %y = lathe.slice %r starts <0, 1, 0, 0> sizes <2, 1, 2, 6> strides [1, 1, 1, 1] : tensor<2x4x2x6xf32>
   return %y : tensor<2x1x2x6xf32>
 }
+
+// Two whole numbers that are one in double are two: no selected number is the other.
+// CHECK-LABEL: @selected_beyond_doubles
+// CHECK: lathe.select
+// CHECK: lathe.compare eq
+func.func @selected_beyond_doubles(%c: tensor<8xi1>) -> tensor<8xi1> {
+  %large = lathe.constant dense<9007199254740993> : tensor<i64>
+  %zero = lathe.constant dense<0> : tensor<i64>
+  %neighbour = lathe.constant dense<9007199254740992> : tensor<i64>
+  %s = lathe.select %c, %large, %zero : tensor<8xi1>, tensor<i64>, tensor<i64>
+  %y = lathe.compare eq %s, %neighbour : tensor<8xi64>, tensor<i64>
+  return %y : tensor<8xi1>
+}
