@@ -27,7 +27,10 @@ struct Reach {
   bool knowsLow = true, knowsHigh = true;
 };
 constexpr int64_t kLongestAxis = int64_t(1) << 29;
-std::optional<Reach> reachOf(Value v) {
+// More operands are not followed: a value of few ops may be reached by many paths.
+constexpr int kMostSteps = 512;
+std::optional<Reach> reachOf(Value v, int& left) {
+  if (--left < 0) return std::nullopt;
   if (isFloat(v) || elementOf(v).getIntOrFloatBitWidth() < 32) return std::nullopt;
   if (auto c = constantOf(v)) {
     if (std::abs(*c) > 0x1p30) return std::nullopt;
@@ -40,15 +43,19 @@ std::optional<Reach> reachOf(Value v) {
     if (type.isDynamicDim(axis)) return Reach{0, kLongestAxis, true, false};
     return Reach{0, type.getDimSize(axis) - 1};
   }
-  if (isa_and_nonnull<ReshapeOp, BroadcastOp>(def)) return reachOf(def->getOperand(0));
+  if (isa_and_nonnull<ReshapeOp, BroadcastOp>(def)) return reachOf(def->getOperand(0), left);
   if (!isa_and_nonnull<AddOp, SubOp>(def)) return std::nullopt;
-  auto a = reachOf(def->getOperand(0)), b = reachOf(def->getOperand(1));
+  auto a = reachOf(def->getOperand(0), left), b = reachOf(def->getOperand(1), left);
   if (!a || !b) return std::nullopt;
   if (isa<SubOp>(def)) b = Reach{-b->high, -b->low, b->knowsHigh, b->knowsLow};
   Reach sum{a->low + b->low, a->high + b->high, a->knowsLow && b->knowsLow,
             a->knowsHigh && b->knowsHigh};
   const int64_t end = elementOf(v).isInteger(32) ? int64_t(1) << 31 : int64_t(1) << 60;
   return sum.low >= -end && sum.high < end ? std::optional(sum) : std::nullopt;
+}
+std::optional<Reach> reachOf(Value v) {
+  int left = kMostSteps;
+  return reachOf(v, left);
 }
 
 // The highest of a named size is missing.

@@ -56,19 +56,23 @@ Value scalarLike(OpMaker& m, Value like, double number) {
   return m.scalar(elementOf(like), number);
 }
 
-bool isNeverNegative(Value value) {
+// `seen` are ops whose values must not be negative either: each is asked once.
+static bool isNeverNegative(Value value, llvm::SmallPtrSetImpl<Operation*>& seen) {
   if (auto c = constantOf(value)) return *c >= 0 && !std::signbit(*c);
   Operation* op = value.getDefiningOp();
-  if (isa_and_nonnull<AbsOp, ExpOp, SigmoidOp>(op)) return true;
-  if (auto product = dyn_cast_or_null<MulOp>(op)) {
-    if (product.getA() == product.getB()) return true;
-    return isNeverNegative(product.getA()) && isNeverNegative(product.getB());
-  }
-  if (isa_and_nonnull<AddOp, MaxOp>(op))
-    return isNeverNegative(op->getOperand(0)) && isNeverNegative(op->getOperand(1));
-  if (op && (isa<ReduceSumOp, ReduceMeanOp>(op) || passesElements(op)))
-    return isFloat(op->getOperand(0)) && isNeverNegative(op->getOperand(0));
+  if (!op) return false;
+  if (!seen.insert(op).second) return true;
+  auto isOperand = [&](unsigned i) { return isNeverNegative(op->getOperand(i), seen); };
+  if (isa<AbsOp, ExpOp, SigmoidOp>(op)) return true;
+  if (auto product = dyn_cast<MulOp>(op); product && product.getA() == product.getB()) return true;
+  if (isa<MulOp, AddOp, MaxOp>(op)) return isOperand(0) && isOperand(1);
+  if (isa<ReduceSumOp, ReduceMeanOp>(op) || passesElements(op))
+    return isFloat(op->getOperand(0)) && isOperand(0);
   return false;
+}
+bool isNeverNegative(Value value) {
+  llvm::SmallPtrSet<Operation*, 8> seen;
+  return isNeverNegative(value, seen);
 }
 
 bool isKeepingReduction(Operation* op) {

@@ -109,17 +109,20 @@ class RowQuantizer {
   int64_t block = 0, count = 1;
 };
 
-// Whether the checkpoint holds the weight in few bits already.
-bool isDequantized(Value w) {
+// Whether the checkpoint holds the weight in few bits already. `seen` are the ops that were asked.
+bool isDequantized(Value w, llvm::SmallPtrSetImpl<Operation*>& seen) {
   Operation* d = w.getDefiningOp();
-  return d && (isa<DequantizeOp>(d) || llvm::any_of(d->getOperands(), isDequantized));
+  if (!d || !seen.insert(d).second) return false;
+  return isa<DequantizeOp>(d) ||
+         llvm::any_of(d->getOperands(), [&](Value o) { return isDequantized(o, seen); });
 }
 
 bool isQuantizable(Value w) {
   auto type = tensorType(w);
   Type e = type.getElementType();
+  llvm::SmallPtrSet<Operation*, 8> seen;
   return (e.isF32() || e.isBF16() || e.isF16()) && type.getNumElements() > 0 && isLoadedWeight(w) &&
-         !isDequantized(w);
+         !isDequantized(w, seen);
 }
 
 // What the entry point returns, or a choice from it, but for where it lies and its dtype.

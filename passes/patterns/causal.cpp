@@ -64,6 +64,11 @@ bool moveThrough(Operation* op, Term& t, DimExpr& offset) {
   return true;
 }
 
+// A ramp along an axis of one element is what it starts with, wherever that is stretched to.
+bool isPoint(const Term& t, RankedTensorType type) {
+  return !t.positions && isOne(dimOf(type, type.getRank() - 1 - t.axis));
+}
+
 // A constant that sums with indices do not leave the range of: of f32, in which a ramp is exact up
 // to 2^24, or of i32.
 std::optional<int64_t> smallNumber(Value v) {
@@ -74,9 +79,13 @@ std::optional<int64_t> smallNumber(Value v) {
   return int64_t(*number);
 }
 
+// A condition of more ops is none that anybody spells: few may be reached by many paths.
+constexpr size_t kMostOps = 512;
+
 // The number that all elements of an integer vector are, computed or not.
 std::optional<int64_t> uniform(Value v, SmallVectorImpl<Operation*>& ops) {
-  if (!isa<IntegerType>(tensorType(v).getElementType())) return std::nullopt;
+  if (ops.size() > kMostOps || !isa<IntegerType>(tensorType(v).getElementType()))
+    return std::nullopt;
   if (auto number = smallNumber(v)) return number;
   Operation* def = v.getDefiningOp();
   const bool moves = isa_and_nonnull<BroadcastOp, ReshapeOp, SliceOp, TransposeOp>(def);
@@ -130,7 +139,7 @@ bool holdsIndices(Type element) {
 
 bool read(Value v, int64_t factor, Sum& sum, SmallVectorImpl<Operation*>& ops) {
   auto type = tensorType(v);
-  if (!holdsIndices(type.getElementType())) return false;
+  if (ops.size() > kMostOps || !holdsIndices(type.getElementType())) return false;
   if (splatElement(v)) {
     auto number = smallNumber(v);
     if (number) sum.offset = sum.offset + DimExpr(factor * *number);
@@ -174,7 +183,7 @@ bool read(Value v, int64_t factor, Sum& sum, SmallVectorImpl<Operation*>& ops) {
     if (!read(def->getOperand(0), factor, inner, ops)) return false;
     for (Term t : inner.terms) {
       if (!moveThrough(def, t, inner.offset)) return false;
-      sum.terms.push_back(t);
+      if (!isPoint(t, type)) sum.terms.push_back(t);
     }
     sum.offset = sum.offset + inner.offset;
     return true;
@@ -206,9 +215,13 @@ std::optional<RampBound> readBound(Value condition, bool hidden, RankedTensorTyp
   Sum sum;  // of a - b
   if (!read(compare.getA(), 1, sum, bound.ops) || !read(compare.getB(), -1, sum, bound.ops))
     return std::nullopt;
-  for (Operation* op : llvm::reverse(layout))
+  for (Operation* op : llvm::reverse(layout)) {
+    if (isa<BroadcastOp>(op)) continue;
     for (Term& t : sum.terms)
-      if (!isa<BroadcastOp>(op) && !moveThrough(op, t, sum.offset)) return std::nullopt;
+      if (!moveThrough(op, t, sum.offset)) return std::nullopt;
+    llvm::erase_if(sum.terms,
+                   [&](const Term& t) { return isPoint(t, tensorType(op->getResult(0))); });
+  }
 
   // Visible where sign * sum + strict <= 0.
   int64_t sign = 1, strict = 0;
@@ -235,8 +248,9 @@ std::optional<RampBound> readBound(Value condition, bool hidden, RankedTensorTyp
   for (const Term& t : sum.terms) {
     int64_t factor = sign * t.factor;
     if (t.positions) {
-      bool alongBatch = t.axis == scores.getRank() - 1 || isOne(dimOf(tensorType(t.positions), 0));
-      if (bound.positions || !alongBatch) return std::nullopt;
+      const StringAttr count = dimOf(tensorType(t.positions), 0);
+      const bool alongBatch = t.axis == scores.getRank() - 1 || isOne(count);
+      if (bound.positions || !alongBatch || count != dimOf(scores, 0)) return std::nullopt;
       bound.positions = t.positions;
       position = factor;
     } else if (t.axis == 0) {

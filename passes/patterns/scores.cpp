@@ -59,16 +59,21 @@ bool isLostIn(double fill, Value bias) {
   return largest && *largest <= -fill * 1e-17;
 }
 
-bool leadsToMatmul(Value v) {
+// Whether scales, casts, masks and a cap of what `isEnd` accepts make the value. Each op is asked
+// once, however many paths lead through it.
+template <class IsEnd>
+bool leadsTo(Value v, IsEnd isEnd, llvm::SmallPtrSetImpl<Operation*>& asked) {
   Operation* op = v.getDefiningOp();
-  if (!op) return false;
-  if (isa<MatmulOp>(op)) return true;
-  if (isa<SelectOp>(op))
-    return leadsToMatmul(op->getOperand(1)) || leadsToMatmul(op->getOperand(2));
-  if (isa<CastOp, TanhOp>(op)) return leadsToMatmul(op->getOperand(0));
-  if (isa<MulOp, DivOp, AddOp>(op))
-    return leadsToMatmul(op->getOperand(0)) || leadsToMatmul(op->getOperand(1));
-  return false;
+  if (!op || !asked.insert(op).second) return false;
+  if (isEnd(op)) return true;
+  auto from = [&](unsigned i) { return leadsTo(op->getOperand(i), isEnd, asked); };
+  if (isa<SelectOp>(op)) return from(1) || from(2);
+  if (isa<CastOp, TanhOp>(op)) return from(0);
+  return isa<MulOp, DivOp, AddOp>(op) && (from(0) || from(1));
+}
+bool leadsToMatmul(Value v) {
+  llvm::SmallPtrSet<Operation*, 16> asked;
+  return leadsTo(v, [](Operation* op) { return isa<MatmulOp>(op); }, asked);
 }
 
 // The batch and heads of a product, or of what leads to one, taken apart; nothing else of it
@@ -82,15 +87,8 @@ bool splitsProduct(Operation* op) {
 }
 // The same, behind scales, casts and masks.
 bool leadsToSplitMatmul(Value v) {
-  Operation* op = v.getDefiningOp();
-  if (!op) return false;
-  if (isa<ReshapeOp>(op)) return splitsProduct(op);
-  if (isa<SelectOp>(op))
-    return leadsToSplitMatmul(op->getOperand(1)) || leadsToSplitMatmul(op->getOperand(2));
-  if (isa<CastOp, TanhOp>(op)) return leadsToSplitMatmul(op->getOperand(0));
-  if (isa<MulOp, DivOp, AddOp>(op))
-    return leadsToSplitMatmul(op->getOperand(0)) || leadsToSplitMatmul(op->getOperand(1));
-  return false;
+  llvm::SmallPtrSet<Operation*, 16> asked;
+  return leadsTo(v, splitsProduct, asked);
 }
 
 }  // namespace

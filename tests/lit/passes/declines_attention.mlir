@@ -40,18 +40,16 @@ func.func @values_of_all_heads(%q: tensor<6x3x4xf32>, %k: tensor<6x5x4xf32>, %v:
 }
 
 // CHECK: remark: attention: {{.*}}a matrix of scores has no batch for the positions
-func.func @matrix_at_positions(%q: tensor<3x4xf32>, %k: tensor<5x4xf32>, %at: tensor<1xi64>) -> tensor<3x4xf32> {
+func.func @matrix_at_positions(%q: tensor<1x4xf32>, %k: tensor<5x4xf32>, %at: tensor<1xi64>) -> tensor<1x4xf32> {
   %low = lathe.constant dense<0xFF800000> : tensor<f32>
-  %i = lathe.iota <3, 1> axis 0 dtype i64
   %j = lathe.iota <1, 5> axis 1 dtype i64
-  %e = lathe.add %i, %at : tensor<3x1xi64>, tensor<1xi64>
-  %m = lathe.compare le %j, %e : tensor<1x5xi64>, tensor<3x1xi64>
+  %m = lathe.compare le %j, %at : tensor<1x5xi64>, tensor<1xi64>
   %t = lathe.transpose %k [1, 0] : tensor<5x4xf32>
-  %s = lathe.matmul %q, %t : tensor<3x4xf32>, tensor<4x5xf32>
-  %a = lathe.select %m, %s, %low : tensor<3x5xi1>, tensor<3x5xf32>, tensor<f32>
-  %p = lathe.softmax %a axis 1 : tensor<3x5xf32>
-  %y = lathe.matmul %p, %k : tensor<3x5xf32>, tensor<5x4xf32>
-  return %y : tensor<3x4xf32>
+  %s = lathe.matmul %q, %t : tensor<1x4xf32>, tensor<4x5xf32>
+  %a = lathe.select %m, %s, %low : tensor<1x5xi1>, tensor<1x5xf32>, tensor<f32>
+  %p = lathe.softmax %a axis 1 : tensor<1x5xf32>
+  %y = lathe.matmul %p, %k : tensor<1x5xf32>, tensor<5x4xf32>
+  return %y : tensor<1x4xf32>
 }
 
 // CHECK: remark: attention: {{.*}}a size has no name: f32[?, 4]

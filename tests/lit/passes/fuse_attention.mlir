@@ -735,3 +735,45 @@ func.func @bounded_under_fill(%q: tensor<2x3x4xf32>, %r: tensor<2x3x4xf32>, %s: 
   %z = lathe.matmul %sp, %k : tensor<2x3x5xf32>, tensor<2x5x4xf32>
   return %x, %y, %z : tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<2x3x4xf32>
 }
+
+// One row of a causal table for all queries, and one place of a ramp: no query has a bound of its
+// own, and all of them have the mask.
+// CHECK-LABEL: @one_row_for_all_queries
+// CHECK-COUNT-2: lathe.attention {{.*}} mask {{.*}} mask tensor<1x5xi1>
+// CHECK-NOT: lathe.softmax
+func.func @one_row_for_all_queries(%q: tensor<2x3x4xf32>, %r: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>) -> (tensor<2x3x4xf32>, tensor<2x3x4xf32>) {
+  %lowest = lathe.constant dense<0xFF800000> : tensor<f32>
+  %i = lathe.iota <8, 1> axis 0 dtype i64
+  %j = lathe.iota <8> axis 0 dtype i64
+  %c = lathe.compare le %j, %i : tensor<8xi64>, tensor<8x1xi64>
+  %row = lathe.slice %c starts <2, 0> sizes <1, 5> strides [1, 1] : tensor<8x8xi1>
+  %t = lathe.transpose %k [0, 2, 1] : tensor<2x5x4xf32>
+  %s = lathe.matmul %q, %t : tensor<2x3x4xf32>, tensor<2x4x5xf32>
+  %l = lathe.select %row, %s, %lowest : tensor<1x5xi1>, tensor<2x3x5xf32>, tensor<f32>
+  %p = lathe.softmax %l axis 2 : tensor<2x3x5xf32>
+  %y = lathe.matmul %p, %k : tensor<2x3x5xf32>, tensor<2x5x4xf32>
+  %place = lathe.slice %i starts <2, 0> sizes <1, 1> strides [1, 1] : tensor<8x1xi64>
+  %keys = lathe.iota <5> axis 0 dtype i64
+  %d = lathe.compare le %keys, %place : tensor<5xi64>, tensor<1x1xi64>
+  %u = lathe.matmul %r, %t : tensor<2x3x4xf32>, tensor<2x4x5xf32>
+  %m = lathe.select %d, %u, %lowest : tensor<1x5xi1>, tensor<2x3x5xf32>, tensor<f32>
+  %w = lathe.softmax %m axis 2 : tensor<2x3x5xf32>
+  %z = lathe.matmul %w, %k : tensor<2x3x5xf32>, tensor<2x5x4xf32>
+  return %y, %z : tensor<2x3x4xf32>, tensor<2x3x4xf32>
+}
+
+// One position for all sequences of a batch is a mask: attention has one for each.
+// CHECK-LABEL: @one_position_for_a_batch
+// CHECK: lathe.attention {{.*}} mask
+// CHECK-NOT: lathe.softmax
+func.func @one_position_for_a_batch(%q: tensor<2x4x1x8xf32>, %k: tensor<2x4x6x8xf32>, %first: tensor<1xi64>) -> tensor<2x4x1x8xf32> {
+  %lowest = lathe.constant dense<0xFF800000> : tensor<f32>
+  %j = lathe.iota <6> axis 0 dtype i64
+  %c = lathe.compare le %j, %first : tensor<6xi64>, tensor<1xi64>
+  %t = lathe.transpose %k [0, 1, 3, 2] : tensor<2x4x6x8xf32>
+  %s = lathe.matmul %q, %t : tensor<2x4x1x8xf32>, tensor<2x4x8x6xf32>
+  %l = lathe.select %c, %s, %lowest : tensor<6xi1>, tensor<2x4x1x6xf32>, tensor<f32>
+  %p = lathe.softmax %l axis 3 : tensor<2x4x1x6xf32>
+  %y = lathe.matmul %p, %k : tensor<2x4x1x6xf32>, tensor<2x4x6x8xf32>
+  return %y : tensor<2x4x1x8xf32>
+}

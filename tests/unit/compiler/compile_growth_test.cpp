@@ -3,7 +3,12 @@
 // it, of which there are 2^40 here.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <functional>
+#include <limits>
+
 #include "lathe/lathe.h"
+#include "lathe/passes/weight_formats.h"
 
 namespace lathe {
 namespace {
@@ -57,6 +62,84 @@ TEST(CompileGrowth, ShiftedCopiesAreStoredBeforeTheyMultiply) {
   }
   const Array y = session.run("forward", {{"x", input}}).at("y");
   for (int64_t i = 0; i < kLength; ++i) EXPECT_NEAR(y.at(i), expected[size_t(i)], 1e-4) << i;
+}
+
+// The same numbers, by 2^40 paths.
+Tensor manyPaths(Tensor x) {
+  for (int i = 0; i < kSteps; ++i) x = (x + x) * 0.5;
+  return x;
+}
+
+// Attention of what `masked` makes of the scores.
+Array attended(const std::function<Tensor(const Tensor& scores, const Tensor& bias)>& masked) {
+  Graph g;
+  Tensor q = g.input("q", DType::F32, {2, 3, 4}), k = g.input("k", DType::F32, {2, 5, 4});
+  Tensor bias = g.input("bias", DType::F32, {3, 5});
+  g.output("y", matmul(nn::softmax(masked(matmul(q, transpose(k, {0, 2, 1})), bias)), k));
+  Session session(compile(g));
+  Arrays inputs = {{"q", Array(DType::F32, {2, 3, 4})},
+                   {"k", Array(DType::F32, {2, 5, 4})},
+                   {"bias", Array(DType::F32, {3, 5})}};
+  for (auto& [name, a] : inputs)
+    for (int64_t i = 0; i < a.size(); ++i) a.set(i, double(i * 7 % 11) / 8 - 0.5);
+  return session.run("forward", inputs).at("y");
+}
+void expectSame(const Array& a, const Array& b) {
+  ASSERT_EQ(a.shape(), b.shape());
+  for (int64_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a.at(i), b.at(i), 1e-5) << i;
+}
+
+TEST(CompileGrowth, AddedMasksAreFollowedOnce) {
+  expectSame(attended([](auto& scores, auto& bias) { return manyPaths(bias) + scores; }),
+             attended([](auto& scores, auto& bias) { return bias + scores; }));
+}
+
+// How far the ramp stays above the fill is asked of each value once.
+TEST(CompileGrowth, BoundsOfMasksAreFoundOnce) {
+  auto under = [](const Tensor& scores, const Tensor& bias, const Tensor& ramp) {
+    return where(bias < 0, scores + ramp, -1e30);
+  };
+  expectSame(attended([&](auto& scores, auto& bias) {
+               return under(scores, bias, manyPaths(iota(scores, {5}, 0, DType::F32)));
+             }),
+             attended([&](auto& scores, auto& bias) {
+               return under(scores, bias, iota(scores, {5}, 0, DType::F32));
+             }));
+}
+
+// Query i sees key 0, and all keys from i = 1 on.
+TEST(CompileGrowth, ConditionsOfRampsAreReadOnce) {
+  const double inf = std::numeric_limits<double>::infinity();
+  expectSame(attended([&](auto& scores, auto&) {
+               Tensor i = iota(scores, {3, 1}, 0), j = iota(scores, {5}, 0);
+               for (int n = 0; n < kSteps; ++n) i = i + i;
+               return where(j <= i, scores, -inf);
+             }),
+             attended([&](auto& scores, auto&) {
+               Tensor i = iota(scores, {3, 1}, 0), j = iota(scores, {5}, 0);
+               return where(j <= i * 8, scores, -inf);
+             }));
+}
+
+TEST(CompileGrowth, SignsAreFoundOnce) {
+  Graph g;
+  Tensor x = g.input("x", DType::F32, {4}), y = abs(x);
+  for (int i = 0; i < kSteps; ++i) y = max(y, y * 0.5);
+  g.output("y", pow(y, 0.5));
+  Session session(compile(g));
+  Array nine(DType::F32, {4});
+  for (int64_t i = 0; i < 4; ++i) nine.set(i, -9);
+  const Array root = session.run("forward", {{"x", nine}}).at("y");
+  for (int64_t i = 0; i < 4; ++i) EXPECT_NEAR(root.at(i), 3, 1e-6);
+}
+
+TEST(CompileGrowth, WeightsOfFewBitsAreSearchedOnce) {
+  Graph g;
+  Tensor x = g.input("x", DType::F32, {2, 64}), w = g.weight("w", DType::F32, {64, 64});
+  g.output("y", matmul(x, manyPaths(w)));
+  Session session(compile(g, {.backendOptions = {.weights = parseWeightFormats("int8")}}));
+  session.bindRandomWeights(1);
+  EXPECT_GT(session.memory().derived, 0);
 }
 
 }  // namespace
