@@ -41,8 +41,9 @@ MUTANTS = [
            "a head behind an argmax is quantized as any linear layer",
            ("weight_formats_test",)),
     Mutant("quantize/twice", "passes/layout/quantize_weights.cpp",
-           "return d && (isa<DequantizeOp>(d) || llvm::any_of(d->getOperands(), isDequantized));",
-           "return false && d;",
+           "return isa<DequantizeOp>(d) ||\n         llvm::any_of(d->getOperands(), [&](Value o) "
+           "{ return isDequantized(o, seen); });",
+           "return false;",
            "weights that the graph dequantizes are quantized again",
            ("weight_formats_test",)),
     # --- ir: what the fused ops mean
@@ -303,9 +304,8 @@ MUTANTS = [
            "if (!upper.upper || lower.upper) return 0;",
            "a window is found although its lower bound counts from other positions", NEAR),
     Mutant("patterns/batch-positions", "passes/patterns/causal.cpp",
-           "bool alongBatch = t.axis == scores.getRank() - 1 || "
-           "isOne(dimOf(tensorType(t.positions), 0));",
-           "bool alongBatch = true;",
+           "const bool alongBatch = t.axis == scores.getRank() - 1 || isOne(count);",
+           "const bool alongBatch = true;",
            "positions along the heads are taken for those of the batch", NEAR),
     Mutant("patterns/bottom-right", "passes/patterns/causal.cpp",
            "bool atEnd = !upper.positions && queries && keys && upper.offset == *keys - *queries;",
