@@ -158,4 +158,9 @@ MUTANTS = [
            "    prompt = encode();",
            "a line of a conversation that cannot be read is read again with each that follows",
            ("ctest:cli/serve",)),
+    Mutant("ranks/idle-rank-is-missing", "runtime/mpi/mpi_ranks.cpp",
+           "if (!patient && now - start > deadline_)",
+           "if (now - start > deadline_)",
+           "ranks that nobody asks anything end the job",
+           ("ctest:cli/serve_ranks",)),
 ]

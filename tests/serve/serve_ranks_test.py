@@ -114,6 +114,9 @@ if PROCESSES:
     cases.expect("a rank of a server is killed", server.job, r"signal 9|[Kk]illed", None, 120)
     asking.join()
     server = Server("--ranks", "2", LATHE_RANKS_TIMEOUT="15")
+    # A server that nobody asks is no rank that is missing.
+    time.sleep(17)
+    assert server.complete(prompt=PROMPTS[0])[1]["choices"][0]["text"] == expected[PROMPTS[0]]
     hung = server.job.rank(1)
     os.kill(hung, signal.SIGSTOP)
     asking = asks(server)
