@@ -163,4 +163,9 @@ MUTANTS = [
            "if (now - start > deadline_)",
            "ranks that nobody asks anything end the job",
            ("ctest:cli/serve_ranks",)),
+    Mutant("runtime/lines-of-gone-texts", "runtime/foreign_line.cpp",
+           "kept->line = {kept->file.c_str(), kept->function.c_str(), line, 0};",
+           "kept->line = {file.c_str(), function.c_str(), line, 0};",
+           "lines of Python and of ONNX files are told with texts that may be gone",
+           ("foreign_line_test",)),
 ]
