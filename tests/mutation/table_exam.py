@@ -168,4 +168,9 @@ MUTANTS = [
            "kept->line = {file.c_str(), function.c_str(), line, 0};",
            "lines of Python and of ONNX files are told with texts that may be gone",
            ("foreign_line_test",)),
+    Mutant("common/line-of-the-reader", "backends/common/loops/evaluator.cpp",
+           "  if (!value) {\n    if (auto literal = dyn_cast<ConstantOp>(op))",
+           "  k.loc = outside;\n  if (!value) {\n    if (auto literal = dyn_cast<ConstantOp>(op))",
+           "ops within a region have the name and the line of what reads them",
+           ("region_names_test:*OwnLine*",)),
 ]

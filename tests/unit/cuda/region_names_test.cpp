@@ -137,6 +137,27 @@ TEST(RegionNames, AreThoseOfThePartsThatOperandsPlay) {
             (std::vector<std::string>{"cache", "cache2", "value", "positions", "out0", "out1"}));
 }
 
+// An op in the middle of a row of them, too, has the name of what it computes and its own line.
+TEST(RegionNames, EachOpIsWrittenAtItsOwnLine) {
+  mlir::DialectRegistry registry;
+  registry.insert<LatheDialect, mlir::func::FuncDialect>();
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  const std::string type = " : tensor<4x8xf32>";
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(
+      "func.func @f(%x" + type + ") -> tensor<4x8xf32> {\n%0 = lathe.exp %x" + type +
+          " loc(\"part.a\"(\"a.py\":1:1))\n%1 = lathe.neg %0" + type +
+          " loc(\"part.b\"(\"b.py\":2:1))\n%2 = lathe.tanh %1" + type +
+          " loc(\"part.c\"(\"c.py\":3:1))\nreturn %2" + type + " }",
+      &context);
+  ASSERT_TRUE(module);
+  auto region = *module->getOps<mlir::func::FuncOp>().begin();
+  auto printed = printRegion(region, "region_0", schedulesOf(region).front());
+  ASSERT_TRUE(llvm::succeeded(printed));
+  EXPECT_THAT(printed->kernels[0].source,
+              ::testing::HasSubstr("negated = -power;  // part.b b.py:2\n"));
+}
+
 // However many values a kernel has, each has a name where it is used.
 TEST(RegionNames, AreThereInKernelsOfAnySize) {
   mlir::DialectRegistry registry;
