@@ -173,4 +173,9 @@ MUTANTS = [
            "  k.loc = outside;\n  if (!value) {\n    if (auto literal = dyn_cast<ConstantOp>(op))",
            "ops within a region have the name and the line of what reads them",
            ("region_names_test:*OwnLine*",)),
+    Mutant("cuda/keys-of-groups-taken-apart", "backends/cuda/templates/lathe_attention_simt.cuh",
+           "attentionRange(a, offset, firstRow / C::kGroup, (firstRow + count - 1) / C::kGroup);",
+           "attentionRange(a, offset, firstRow / C::kGroup,\n                     firstRow / C::kGroup + (count - 1) / C::kGroup);",
+           "the last query of a block that begins within a group does not see its own key",
+           ("attention_test:*TakeApart*",)),
 ]

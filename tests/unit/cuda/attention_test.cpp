@@ -139,6 +139,14 @@ TEST(TiledAttention, EqualScoresOfAnySize) {
   }
 }
 
+// A block may begin and end within a group of heads: its last query sees its own key.
+TEST(SimtAttention, GroupsThatBlocksTakeApart) {
+  AttentionChoice simt;
+  AttentionKernel a = groupedAttention(DType::F32, 1, 7, 8, 8);
+  a.causal = Causal::top_left;
+  expectAttention(attentionCase(a, 1, 70, 70), simt);
+}
+
 TEST(SimtAttention, EveryOption) {
   AttentionChoice simt;
   AttentionKernel a = groupedAttention(DType::F32, 2, 3, 33, 70);
