@@ -444,7 +444,8 @@ std::vector<double> wholeNumbers(int64_t count, int most, double unit, std::mt19
   return values;
 }
 
-// Kernels of few rows: keys outside of those that are asked for are NaN, and sums have begun.
+// Kernels of few rows: keys outside of those that are asked for are NaN, and sums have begun. As the
+// driver's, weights have room for the rows of a tile.
 TEST(Attention, ProductsOfFewRowsAreExactAndOfTheirKeysAlone) {
   constexpr int64_t kDepth = 96, kStride = 104;
   std::mt19937 random(17);
@@ -458,7 +459,7 @@ TEST(Attention, ProductsOfFewRowsAreExactAndOfTheirKeysAlone) {
                        " rows, keys " + std::to_string(first) + " to " + std::to_string(count));
           const bool narrow = kernels.bf16Operands;
           auto query = wholeNumbers(rows * kDepth, 3, 1, random),
-               weights = wholeNumbers(rows * kTileKeys, 3, 1, random),
+               weights = wholeNumbers(kTileRows * kTileKeys, 3, 1, random),
                keys = wholeNumbers(kTileKeys * kStride, 255, 0x1p-7, random), values = keys;
           for (int64_t i = 0; i < kTileKeys * kStride; ++i) {
             if (i / kStride >= count) keys[size_t(i)] = std::nan("");
