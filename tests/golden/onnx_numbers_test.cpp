@@ -365,6 +365,13 @@ TEST(OnnxNumbers, CastsOfRealsBeyondNarrowIntegers) {
   }
 }
 
+TEST(OnnxNumbers, TilesRepeatWholeAxes) {
+  const Array x = Array::fromFloats({1, 2, 3, 4}, {2, 2});
+  EXPECT_EQ(numbersOf(run(nodeOf("Tile", {"x", "repeats"}), x, 13, {2, 4},
+                          literal<int64_t>("repeats", int(kI64), {1, 2}))),
+            (Numbers{1, 2, 1, 2, 3, 4, 3, 4}));
+}
+
 // The uneven half of a padding is in front unless auto_pad is SAME_UPPER.
 TEST(OnnxNumbers, UnevenPaddingsOfTransposedConvolutions) {
   const Array x = Array::fromFloats({1, 10}, {1, 1, 2});

@@ -178,4 +178,9 @@ MUTANTS = [
            "attentionRange(a, offset, firstRow / C::kGroup,\n                     firstRow / C::kGroup + (count - 1) / C::kGroup);",
            "the last query of a block that begins within a group does not see its own key",
            ("attention_test:*TakeApart*",)),
+    Mutant("frontend/tile-of-elements", "frontend/onnx/rearrangements.cpp",
+           "    split.insert(split.end(), {Dim(1), from[i]});\n    wide.insert(wide.end(), {repeats[i], from[i]});",
+           "    split.insert(split.end(), {from[i], Dim(1)});\n    wide.insert(wide.end(), {from[i], repeats[i]});",
+           "Tile repeats each element and not the whole axis",
+           ("onnx_numbers_test:*TilesRepeat*",)),
 ]
