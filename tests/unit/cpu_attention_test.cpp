@@ -444,8 +444,8 @@ std::vector<double> wholeNumbers(int64_t count, int most, double unit, std::mt19
   return values;
 }
 
-// Kernels of few rows: keys outside of those that are asked for are NaN, and sums have begun. As the
-// driver's, weights have room for the rows of a tile.
+// Kernels of few rows: keys outside of those that are asked for are NaN, and sums have begun. As
+// the driver's, weights have room for the rows of a tile.
 TEST(Attention, ProductsOfFewRowsAreExactAndOfTheirKeysAlone) {
   constexpr int64_t kDepth = 96, kStride = 104;
   std::mt19937 random(17);
