@@ -100,6 +100,14 @@ class RotationPrinter {
     return fields[index] = name;
   }
 
+  // Tables of one shape share the names of their strides; one of another shape has names of its
+  // own.
+  std::string strideName(size_t axis, const DimExpr& stride, int group) {
+    std::string name = fmt::format("table_stride_{}", axis);
+    const auto [named, isNew] = tableStrides.try_emplace(name, stride);
+    return isNew || named->second == stride ? name : fmt::format("{}_{}", name, group);
+  }
+
   // "b * 32 + s * 64 + p" for a table that broadcasts to [batch, heads, tokens, rotated / 2].
   std::string tableIndex(Value table, int group) {
     auto sizes = dimExprs(table);
@@ -113,7 +121,7 @@ class RotationPrinter {
       if (axis == 1) name = fmt::format(fmt::runtime(name), firstHead);
       const bool one = strides[i] == DimExpr(1);
       text += (text.empty() ? "" : " + ") + name +
-              (one ? "" : " * " + size(fmt::format("table_stride_{}_{}", group, axis), strides[i]));
+              (one ? "" : " * " + size(strideName(axis, strides[i], group), strides[i]));
     }
     return text.empty() ? "0" : text;
   }
@@ -217,6 +225,7 @@ class RotationPrinter {
   RotationHooks hooks;
   std::map<int, std::string> fields;  // by buffer
   std::set<std::string> sizes;
+  std::map<std::string, DimExpr> tableStrides;                  // of tables, by name
   std::map<std::pair<int, std::string>, std::string> statuses;  // by positions and capacity
   int64_t firstHead = 0;
 };
