@@ -153,6 +153,54 @@ inline void addScaled(const QuantizedPanel& p, const QuantizedRows& a, int64_t c
   }
 }
 
+// Elements of a chunk whose products 16 bits hold until its end.
+constexpr int64_t kShortChunk = 32;
+
+// Whole chunks of that length, and rows in 8 bits. Most models of 4 bits have a scale for every 32
+// elements, so what a chunk takes beside its products counts: nothing here leaves the registers.
+template <int rows>
+void shortChunks(const QuantizedPanel& p, const QuantizedRows& a, int64_t chunk0, int64_t chunk1,
+                 float* acc) {
+  constexpr int columns = rows == 1 ? 4 : 2, lines = kShortChunk / 8;
+  constexpr int64_t recordBytes = fixedPointBytes(kShortChunk, 1), chunkBytes = kShortChunk * 32;
+  const __m256i low = _mm256_set1_epi8(15), ones = _mm256_set1_epi16(1);
+  for (int64_t chunk = chunk0; chunk < chunk1; ++chunk) {
+    const char* record[rows];
+    for (int r = 0; r < rows; ++r) record[r] = a.x + r * a.stride + chunk * recordBytes;
+    const int64_t row = chunk * kShortChunk / p.block;
+    const char* next = p.q + (chunk + 2) * chunkBytes;
+    for (int c0 = 0; c0 < 8; c0 += columns, next += chunkBytes / 8 * columns) {
+      for (int at = 0; at < chunkBytes / 8 * columns; at += 64)
+        _mm_prefetch(next + at, _MM_HINT_T0);
+      const char* b = p.q + chunk * chunkBytes + c0 * 32;
+      __m256i part[columns][rows];
+#pragma clang loop unroll_count(2)
+      for (int line = 0; line < lines; ++line)
+        for (int half = 0; half < 2; ++half) {
+          __m256i w[columns];
+          for (int c = 0; c < columns; ++c) {
+            w[c] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b + line * 256 + c * 32));
+            w[c] = _mm256_and_si256(half ? _mm256_srli_epi16(w[c], 4) : w[c], low);
+          }
+          for (int r = 0; r < rows; ++r) {
+            const __m256i x = _mm256_set1_epi32(wordAt(record[r] + 16 + line * 8 + half * 4));
+            for (int c = 0; c < columns; ++c) {
+              const __m256i products = _mm256_maddubs_epi16(w[c], x);
+              part[c][r] = line + half == 0 ? products : _mm256_add_epi16(part[c][r], products);
+            }
+          }
+        }
+      for (int c = 0; c < columns; ++c) {
+        __m256 y[rows];
+        for (int r = 0; r < rows; ++r)
+          y[r] = _mm256_cvtepi32_ps(_mm256_add_epi32(_mm256_madd_epi16(part[c][r], ones),
+                                                     _mm256_set1_epi32(wordAt(record[r] + 4))));
+        addScaled<rows>(p, a, chunk, row, c0 + c, record, y, acc);
+      }
+    }
+  }
+}
+
 // Products of 4-bit weights with rows in fixed point: whole numbers, exact up to the scale. Rows in
 // 8 bits leave registers for two groups of columns, which share what is loaded of a row.
 template <int rows, int pieces>
@@ -160,6 +208,11 @@ void fixedPointPanel(const QuantizedPanel& p, const QuantizedRows& a, int64_t ch
                      int64_t chunk1, float* acc) {
   constexpr int kLines = 4;  // of 8 products each, at most 15 * 128: 16 bits hold their sum
   constexpr int columns = pieces == 1 ? 2 : 1;
+  if (pieces == 1 && p.chunk == kShortChunk) {
+    const int64_t whole = p.depth / kShortChunk, last = chunk1 < whole ? chunk1 : whole;
+    shortChunks<rows>(p, a, chunk0, last, acc);
+    chunk0 = last;  // one that K ends in is left
+  }
   for (int64_t chunk = chunk0; chunk < chunk1; ++chunk) {
     const int64_t left = p.depth - chunk * p.chunk, depth = left < p.chunk ? left : p.chunk;
     const int64_t row = chunk * p.chunk / p.block;
