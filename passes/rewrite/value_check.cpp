@@ -124,10 +124,12 @@ Array arrayOf(RankedTensorType type, const Draw& draw, uint64_t seed) {
   const int64_t row = shape.empty() ? 1 : std::max<int64_t>(shape.back(), 1);
   if (isFloat(dtype)) {
     Array a(DType::F64, shape);
-    for (int64_t i = 0; i < a.size(); ++i) {
-      const double x = realOf(random, draw, seed + uint64_t(i));
-      const bool isZero = draw.floats == Floats::Halves && uint64_t(i) % 5 == seed % 5;
-      a.as<double>()[size_t(i)] = isZero ? 0 : x;
+    uint64_t i = 0;
+    for (double& element : a.as<double>()) {
+      const double x = realOf(random, draw, seed + i);
+      const bool isZero = draw.floats == Floats::Halves && i % 5 == seed % 5;
+      element = isZero ? 0 : x;
+      ++i;
     }
     return a;
   }
@@ -523,11 +525,12 @@ std::optional<std::string> valueDifference(const CutOut& cut, ModuleOp graph,
   numberWeights(cut);
   std::string text;
   llvm::raw_string_ostream os(text);
-  cut.module.get()->print(os, OpPrintingFlags().printGenericOpForm().assumeVerified());
+  // In local scope nothing is printed ahead in search of names for long attributes.
+  cut.module.get()->print(os,
+                          OpPrintingFlags().printGenericOpForm().assumeVerified().useLocalScope());
   if (graph)
-    for (const std::string& name : symbolsIn(cut))
-      if (auto dim = graph.lookupSymbol<DimOp>(name))
-        os << name << dim.getLo() << '/' << dim.getHi() << '/' << dim.getMultiple() << ' ';
+    for (auto dim : graph.getOps<DimOp>())
+      os << dim.getName() << dim.getLo() << '/' << dim.getHi() << '/' << dim.getMultiple() << ' ';
   os << special;
   return known.of(text, [&] { return check(cut, graph, evaluate, special); });
 }
