@@ -13,6 +13,7 @@
 #include "passes/canonical/canonical.h"
 #include "passes/canonical/index_values.h"
 #include "passes/canonical/values.h"
+#include "passes/rewrite/asked_once.h"
 
 using namespace mlir;
 
@@ -27,10 +28,8 @@ struct Reach {
   bool knowsLow = true, knowsHigh = true;
 };
 constexpr int64_t kLongestAxis = int64_t(1) << 29;
-// More operands are not followed: a value of few ops may be reached by many paths.
-constexpr int kMostSteps = 512;
-std::optional<Reach> reachOf(Value v, int& left) {
-  if (--left < 0) return std::nullopt;
+using Reaches = AskedOnce<std::optional<Reach>>;
+std::optional<Reach> reachOf(Value v, Reaches& asked) {
   if (isFloat(v) || elementOf(v).getIntOrFloatBitWidth() < 32) return std::nullopt;
   if (auto c = constantOf(v)) {
     if (std::abs(*c) > 0x1p30) return std::nullopt;
@@ -43,19 +42,23 @@ std::optional<Reach> reachOf(Value v, int& left) {
     if (type.isDynamicDim(axis)) return Reach{0, kLongestAxis, true, false};
     return Reach{0, type.getDimSize(axis) - 1};
   }
-  if (isa_and_nonnull<ReshapeOp, BroadcastOp>(def)) return reachOf(def->getOperand(0), left);
-  if (!isa_and_nonnull<AddOp, SubOp>(def)) return std::nullopt;
-  auto a = reachOf(def->getOperand(0), left), b = reachOf(def->getOperand(1), left);
-  if (!a || !b) return std::nullopt;
-  if (isa<SubOp>(def)) b = Reach{-b->high, -b->low, b->knowsHigh, b->knowsLow};
-  Reach sum{a->low + b->low, a->high + b->high, a->knowsLow && b->knowsLow,
-            a->knowsHigh && b->knowsHigh};
-  const int64_t end = elementOf(v).isInteger(32) ? int64_t(1) << 31 : int64_t(1) << 60;
-  return sum.low >= -end && sum.high < end ? std::optional(sum) : std::nullopt;
+  return asked.of(v, [&]() -> std::optional<Reach> {
+    if (isa_and_nonnull<ReshapeOp, BroadcastOp>(def)) return reachOf(def->getOperand(0), asked);
+    if (!isa_and_nonnull<AddOp, SubOp>(def)) return std::nullopt;
+    auto a = reachOf(def->getOperand(0), asked), b = reachOf(def->getOperand(1), asked);
+    if (!a || !b) return std::nullopt;
+    if (isa<SubOp>(def)) b = Reach{-b->high, -b->low, b->knowsHigh, b->knowsLow};
+    Reach sum{a->low + b->low, a->high + b->high, a->knowsLow && b->knowsLow,
+              a->knowsHigh && b->knowsHigh};
+    const int64_t end = elementOf(v).isInteger(32) ? int64_t(1) << 31 : int64_t(1) << 60;
+    return sum.low >= -end && sum.high < end ? std::optional(sum) : std::nullopt;
+  });
 }
+// Longer sums are not followed: masks of libraries have a few dozen ops.
+constexpr size_t kMostSums = 512;
 std::optional<Reach> reachOf(Value v) {
-  int left = kMostSteps;
-  return reachOf(v, left);
+  Reaches asked(kMostSums, std::nullopt);
+  return reachOf(v, asked);
 }
 
 // The highest of a named size is missing.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lathe/passes/region_ops.h"
+#include "passes/rewrite/asked_once.h"
 
 using namespace mlir;
 
@@ -56,23 +57,24 @@ Value scalarLike(OpMaker& m, Value like, double number) {
   return m.scalar(elementOf(like), number);
 }
 
-// `seen` are ops whose values must not be negative either: each is asked once.
-static bool isNeverNegative(Value value, llvm::SmallPtrSetImpl<Operation*>& seen) {
+static bool isNeverNegative(Value value, AskedOnce<bool>& asked) {
   if (auto c = constantOf(value)) return *c >= 0 && !std::signbit(*c);
   Operation* op = value.getDefiningOp();
   if (!op) return false;
-  if (!seen.insert(op).second) return true;
-  auto isOperand = [&](unsigned i) { return isNeverNegative(op->getOperand(i), seen); };
-  if (isa<AbsOp, ExpOp, SigmoidOp>(op)) return true;
-  if (auto product = dyn_cast<MulOp>(op); product && product.getA() == product.getB()) return true;
-  if (isa<MulOp, AddOp, MaxOp>(op)) return isOperand(0) && isOperand(1);
-  if (isa<ReduceSumOp, ReduceMeanOp>(op) || passesElements(op))
-    return isFloat(op->getOperand(0)) && isOperand(0);
-  return false;
+  return asked.of(value, [&] {
+    auto isOperand = [&](unsigned i) { return isNeverNegative(op->getOperand(i), asked); };
+    if (isa<AbsOp, ExpOp, SigmoidOp>(op)) return true;
+    if (auto product = dyn_cast<MulOp>(op); product && product.getA() == product.getB())
+      return true;
+    if (isa<MulOp, AddOp, MaxOp>(op)) return isOperand(0) && isOperand(1);
+    if (isa<ReduceSumOp, ReduceMeanOp>(op) || passesElements(op))
+      return isFloat(op->getOperand(0)) && isOperand(0);
+    return false;
+  });
 }
 bool isNeverNegative(Value value) {
-  llvm::SmallPtrSet<Operation*, 8> seen;
-  return isNeverNegative(value, seen);
+  AskedOnce<bool> asked;
+  return isNeverNegative(value, asked);
 }
 
 bool isKeepingReduction(Operation* op) {

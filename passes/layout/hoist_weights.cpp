@@ -34,7 +34,7 @@ class Hoister {
     if (frontier.empty()) return;
     // The largest weights first: beside what was read, what is made of it takes memory, which is
     // then still the only one in use.
-    std::map<int64_t, SmallVector<Value>, std::greater<>> bySize;
+    std::map<double, SmallVector<Value>, std::greater<>> bySize;
     for (Value v : frontier) bySize[bytesRead(v)].push_back(v);
     frontier.clear();
     for (auto& [size, values] : bySize) frontier.append(values);
@@ -118,12 +118,12 @@ class Hoister {
     return numbers[v] = numberOfText.try_emplace(text, int(numberOfText.size())).first->second;
   }
 
-  // Of the weights that a value is made from.
-  int64_t bytesRead(Value v) {
+  // Of the weights that a value is made from, once for each path to them.
+  double bytesRead(Value v) {
     if (auto it = bytes.find(v); it != bytes.end()) return it->second;
-    int64_t sum = 0;
+    double sum = 0;
     if (v.getDefiningOp<WeightOp>())
-      sum = tensorType(v).getNumElements() * tensorType(v).getElementTypeBitWidth() / 8;
+      sum = double(tensorType(v).getNumElements()) * tensorType(v).getElementTypeBitWidth() / 8;
     for (Value o : v.getDefiningOp()->getOperands()) sum += bytesRead(o);
     return bytes[v] = sum;
   }
@@ -162,7 +162,7 @@ class Hoister {
   ModuleOp module;
   OpBuilder builder;
   SmallVector<Value> frontier;
-  llvm::DenseMap<Value, int64_t> bytes;
+  llvm::DenseMap<Value, double> bytes;
   llvm::DenseMap<Value, int> numbers;
   std::map<std::string, int> numberOfText;
   std::map<int, Value> copies;  // by number

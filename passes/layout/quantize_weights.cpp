@@ -7,6 +7,7 @@
 #include "lathe/passes/greedy.h"
 #include "lathe/passes/region_ops.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/rewrite/asked_once.h"
 #include "passes/rewrite/numerics_scope.h"
 #include "passes/rewrite/weight_only.h"
 
@@ -109,29 +110,37 @@ class RowQuantizer {
   int64_t block = 0, count = 1;
 };
 
-// Whether the checkpoint holds the weight in few bits already. `seen` are the ops that were asked.
-bool isDequantized(Value w, llvm::SmallPtrSetImpl<Operation*>& seen) {
+// Whether the checkpoint holds the weight in few bits already.
+bool isDequantized(Value w, AskedOnce<bool>& asked) {
   Operation* d = w.getDefiningOp();
-  if (!d || !seen.insert(d).second) return false;
-  return isa<DequantizeOp>(d) ||
-         llvm::any_of(d->getOperands(), [&](Value o) { return isDequantized(o, seen); });
+  if (!d) return false;
+  return asked.of(w, [&] {
+    return isa<DequantizeOp>(d) ||
+           llvm::any_of(d->getOperands(), [&](Value o) { return isDequantized(o, asked); });
+  });
 }
 
 bool isQuantizable(Value w) {
   auto type = tensorType(w);
   Type e = type.getElementType();
-  llvm::SmallPtrSet<Operation*, 8> seen;
+  AskedOnce<bool> asked;
   return (e.isF32() || e.isBF16() || e.isF16()) && type.getNumElements() > 0 && isLoadedWeight(w) &&
-         !isDequantized(w, seen);
+         !isDequantized(w, asked);
 }
 
 // What the entry point returns, or a choice from it, but for where it lies and its dtype.
-bool isReturned(Value v) {
-  return llvm::any_of(v.getUsers(), [](Operation* user) {
-    if (isa<func::ReturnOp>(user)) return true;
-    return (passesElements(user) || isa<ArgMaxOp, SoftmaxOp>(user)) &&
-           isReturned(user->getResult(0));
+bool isReturned(Value v, AskedOnce<bool>& asked) {
+  return asked.of(v, [&] {
+    return llvm::any_of(v.getUsers(), [&](Operation* user) {
+      if (isa<func::ReturnOp>(user)) return true;
+      return (passesElements(user) || isa<ArgMaxOp, SoftmaxOp>(user)) &&
+             isReturned(user->getResult(0), asked);
+    });
   });
+}
+bool isReturned(Value v) {
+  AskedOnce<bool> asked;
+  return isReturned(v, asked);
 }
 
 void replaceByQuantized(PatternRewriter& rewriter, LinearOp op, const Quantized& w) {

@@ -7,6 +7,7 @@
 #include "lathe/ir/ops.h"
 #include "lathe/ir/types.h"
 #include "passes/patterns/forms.h"
+#include "passes/rewrite/asked_once.h"
 
 using namespace mlir;
 
@@ -15,35 +16,32 @@ namespace {
 
 constexpr double kLongest = 2147483648.0;  // of an axis
 constexpr double kOverflow = 1e37;         // f32 and bf16 hold more
-constexpr int kDepth = 40;
+constexpr size_t kMost = 512;              // values that are followed
 
 class Bounds {
  public:
-  // Each value is asked once, however many paths lead to it.
-  std::optional<double> of(Value v, int depth) {
-    auto [known, isNew] = known_.try_emplace(v);
-    if (!isNew) return known->second;
-    std::optional<double> found;
-    if (auto number = splatValue(v))
-      found = std::abs(*number);
-    else if (Operation* op = v.getDefiningOp(); op && depth > 0)
-      found = ofOp(op, depth - 1);
-    if (found && !(*found < kOverflow)) found.reset();
-    known_[v] = found;
-    return found;
+  std::optional<double> of(Value v) {
+    return asked_.of(v, [&] {
+      std::optional<double> found;
+      if (auto number = splatValue(v))
+        found = std::abs(*number);
+      else if (Operation* op = v.getDefiningOp())
+        found = ofOp(op);
+      return found && *found < kOverflow ? found : std::nullopt;
+    });
   }
 
  private:
   // c^e of a positive constant c.
-  std::optional<double> ofPower(PowOp power, int depth) {
+  std::optional<double> ofPower(PowOp power) {
     auto base = splatValue(power.getA());
-    auto exponent = of(power.getB(), depth);
+    auto exponent = of(power.getB());
     if (!base || !exponent || *base <= 0) return std::nullopt;
     return std::pow(std::max(*base, 1 / *base), *exponent);
   }
 
-  std::optional<double> ofOp(Operation* op, int depth) {
-    auto operand = [&](unsigned i) { return of(op->getOperand(i), depth); };
+  std::optional<double> ofOp(Operation* op) {
+    auto operand = [&](unsigned i) { return of(op->getOperand(i)); };
     auto both = [&](auto combine) -> std::optional<double> {
       auto a = operand(0), b = operand(1);
       return a && b ? std::optional<double>(combine(*a, *b)) : std::nullopt;
@@ -65,19 +63,19 @@ class Bounds {
       auto one = operand(0);
       return one ? std::optional<double>(*one * kLongest) : std::nullopt;
     }
-    if (auto power = dyn_cast<PowOp>(op)) return ofPower(power, depth);
+    if (auto power = dyn_cast<PowOp>(op)) return ofPower(power);
     if (isa<ReciprocalOp>(op)) {
       auto power = op->getOperand(0).getDefiningOp<PowOp>();
-      return power ? ofPower(power, depth) : std::nullopt;
+      return power ? ofPower(power) : std::nullopt;
     }
     return std::nullopt;
   }
 
-  llvm::DenseMap<Value, std::optional<double>> known_;
+  AskedOnce<std::optional<double>> asked_{kMost, std::nullopt};
 };
 
 }  // namespace
 
-std::optional<double> largestMagnitude(Value v) { return Bounds().of(v, kDepth); }
+std::optional<double> largestMagnitude(Value v) { return Bounds().of(v); }
 
 }  // namespace lathe

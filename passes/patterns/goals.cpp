@@ -4,6 +4,7 @@
 #include "lathe/ir/types.h"
 #include "lathe/passes/match.h"
 #include "llvm/ADT/DenseSet.h"
+#include "passes/rewrite/asked_once.h"
 #include "passes/rewrite/weight_only.h"
 
 using namespace mlir;
@@ -13,24 +14,40 @@ namespace {
 
 constexpr int kNear = 12;  // ops between two parts of one idea, at most
 
+// Answers about values that lie so many ops away.
+template <class Answer>
+using AskedNear = AskedOnce<Answer, std::pair<Value, int>>;
+
 // The op that gave a value, behind those that `through` looks through: each by its operands.
-Operation* findBelow(Value v, bool (*isIt)(Operation*), bool (*through)(Operation*),
-                     int depth = kNear) {
+using IsOp = bool (*)(Operation*);
+Operation* findBelow(Value v, IsOp isIt, IsOp through, int depth, AskedNear<Operation*>& asked) {
   Operation* op = v.getDefiningOp();
   if (!op || depth == 0) return nullptr;
-  if (isIt(op)) return op;
-  if (!through(op)) return nullptr;
-  for (Value operand : op->getOperands())
-    if (Operation* found = findBelow(operand, isIt, through, depth - 1)) return found;
-  return nullptr;
+  return asked.of({v, depth}, [&]() -> Operation* {
+    if (isIt(op)) return op;
+    if (!through(op)) return nullptr;
+    for (Value operand : op->getOperands())
+      if (Operation* found = findBelow(operand, isIt, through, depth - 1, asked)) return found;
+    return nullptr;
+  });
+}
+Operation* findBelow(Value v, IsOp isIt, IsOp through, int depth = kNear) {
+  AskedNear<Operation*> asked;
+  return findBelow(v, isIt, through, depth, asked);
 }
 
-bool dependsOn(Value v, Value on, int depth = kNear) {
+bool dependsOn(Value v, Value on, int depth, AskedNear<bool>& asked) {
   if (v == on) return true;
   Operation* op = v.getDefiningOp();
   if (!op || depth == 0) return false;
-  return llvm::any_of(op->getOperands(),
-                      [&](Value operand) { return dependsOn(operand, on, depth - 1); });
+  return asked.of({v, depth}, [&] {
+    return llvm::any_of(op->getOperands(),
+                        [&](Value operand) { return dependsOn(operand, on, depth - 1, asked); });
+  });
+}
+bool dependsOn(Value v, Value on, int depth = kNear) {
+  AskedNear<bool> asked;
+  return dependsOn(v, on, depth, asked);
 }
 
 // One value's elements, moved or rounded.
@@ -305,13 +322,19 @@ bool isSumOfProducts(Operation* op) {
 
 // --- masks of fused attention
 
-bool isOfRamps(Value v, int depth = 2 * kNear) {
+bool isOfRamps(Value v, int depth, AskedNear<bool>& asked) {
   Operation* op = v.getDefiningOp();
   if (!op || depth == 0) return false;
   if (isa<IotaOp, ConstantOp>(op)) return true;
-  return op->getNumOperands() > 0 && llvm::all_of(op->getOperands(), [&](Value operand) {
-           return isOfRamps(operand, depth - 1);
-         });
+  return asked.of({v, depth}, [&] {
+    return op->getNumOperands() > 0 && llvm::all_of(op->getOperands(), [&](Value operand) {
+             return isOfRamps(operand, depth - 1, asked);
+           });
+  });
+}
+bool isOfRamps(Value v) {
+  AskedNear<bool> asked;
+  return isOfRamps(v, 2 * kNear, asked);
 }
 // What is the same for all queries, such as the biases of ALiBi, hides nothing from some of them.
 bool hasMaskOfRamps(Operation* op) {

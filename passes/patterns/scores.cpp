@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "passes/patterns/bounds.h"
+#include "passes/rewrite/asked_once.h"
 #include "passes/rewrite/weight_only.h"
 
 using namespace mlir;
@@ -59,21 +60,25 @@ bool isLostIn(double fill, Value bias) {
   return largest && *largest <= -fill * 1e-17;
 }
 
-// Whether scales, casts, masks and a cap of what `isEnd` accepts make the value. Each op is asked
-// once, however many paths lead through it.
-template <class IsEnd>
-bool leadsTo(Value v, IsEnd isEnd, llvm::SmallPtrSetImpl<Operation*>& asked) {
+// Whether scales, casts, masks and a cap of what `isEnd` accepts make the value.
+using IsEnd = bool (*)(Operation*);
+bool leadsTo(Value v, IsEnd isEnd, AskedOnce<bool>& asked) {
   Operation* op = v.getDefiningOp();
-  if (!op || !asked.insert(op).second) return false;
-  if (isEnd(op)) return true;
-  auto from = [&](unsigned i) { return leadsTo(op->getOperand(i), isEnd, asked); };
-  if (isa<SelectOp>(op)) return from(1) || from(2);
-  if (isa<CastOp, TanhOp>(op)) return from(0);
-  return isa<MulOp, DivOp, AddOp>(op) && (from(0) || from(1));
+  if (!op) return false;
+  return asked.of(v, [&] {
+    if (isEnd(op)) return true;
+    auto from = [&](unsigned i) { return leadsTo(op->getOperand(i), isEnd, asked); };
+    if (isa<SelectOp>(op)) return from(1) || from(2);
+    if (isa<CastOp, TanhOp>(op)) return from(0);
+    return isa<MulOp, DivOp, AddOp>(op) && (from(0) || from(1));
+  });
+}
+bool leadsTo(Value v, IsEnd isEnd) {
+  AskedOnce<bool> asked;
+  return leadsTo(v, isEnd, asked);
 }
 bool leadsToMatmul(Value v) {
-  llvm::SmallPtrSet<Operation*, 16> asked;
-  return leadsTo(v, [](Operation* op) { return isa<MatmulOp>(op); }, asked);
+  return leadsTo(v, [](Operation* op) { return isa<MatmulOp>(op); });
 }
 
 // The batch and heads of a product, or of what leads to one, taken apart; nothing else of it
@@ -86,10 +91,7 @@ bool splitsProduct(Operation* op) {
          from[2] == to[3];
 }
 // The same, behind scales, casts and masks.
-bool leadsToSplitMatmul(Value v) {
-  llvm::SmallPtrSet<Operation*, 16> asked;
-  return leadsTo(v, splitsProduct, asked);
-}
+bool leadsToSplitMatmul(Value v) { return leadsTo(v, splitsProduct); }
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include "lathe/ir/types.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/IR/IRMapping.h"
+#include "passes/rewrite/asked_once.h"
 
 using namespace mlir;
 
@@ -14,11 +15,16 @@ using OpSet = llvm::SmallPtrSet<Operation*, 16>;
 
 // A value of constants and index ramps alone: a part of whatever reads it. Bounded, because nothing
 // of interest is deep.
-bool isFixed(Value v, int depth = 8) {
+bool isFixed(Value v, int depth, AskedOnce<bool, std::pair<Value, int>>& asked) {
   Operation* def = v.getDefiningOp();
-  return def && depth > 0 && isMemoryEffectFree(def) && !isa<RandomBitsOp>(def) &&
-         def->getNumRegions() == 0 &&
-         llvm::all_of(def->getOperands(), [&](Value o) { return isFixed(o, depth - 1); });
+  return def && depth > 0 && asked.of({v, depth}, [&] {
+    return isMemoryEffectFree(def) && !isa<RandomBitsOp>(def) && def->getNumRegions() == 0 &&
+           llvm::all_of(def->getOperands(), [&](Value o) { return isFixed(o, depth - 1, asked); });
+  });
+}
+bool isFixed(Value v) {
+  AskedOnce<bool, std::pair<Value, int>> asked;
+  return isFixed(v, 8, asked);
 }
 
 // Copies values into a function whose arguments are the values where the copying stops.

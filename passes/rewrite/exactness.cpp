@@ -70,7 +70,8 @@ class Numbering {
       attributes = op->getAttrDictionary().getAsOpaquePointer();
       index = cast<OpResult>(v).getResultNumber();
       if (isa<LogicalAndOp, LogicalOrOp>(op)) {
-        addTerms(op, operands);  // associative as well
+        llvm::SmallPtrSet<Operation*, 8> seen;
+        addTerms(op, operands, seen);  // associative as well
         std::sort(operands.begin(), operands.end());
         operands.erase(std::unique(operands.begin(), operands.end()), operands.end());
       } else {
@@ -80,11 +81,13 @@ class Numbering {
     }
     return keys_.try_emplace(std::move(key), keys_.size()).first->second;
   }
-  void addTerms(Operation* op, std::vector<size_t>& terms) {
+  void addTerms(Operation* op, std::vector<size_t>& terms,
+                llvm::SmallPtrSetImpl<Operation*>& seen) {
+    if (!seen.insert(op).second) return;
     for (Value operand : op->getOperands()) {
       Operation* def = operand.getDefiningOp();
       if (def && def->getName() == op->getName())
-        addTerms(def, terms);
+        addTerms(def, terms, seen);
       else
         terms.push_back(of(operand));
     }

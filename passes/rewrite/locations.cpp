@@ -3,6 +3,7 @@
 
 #include "llvm/Support/Path.h"
 #include "mlir/IR/BuiltinAttributes.h"
+#include "passes/rewrite/asked_once.h"
 
 using namespace mlir;
 
@@ -62,14 +63,22 @@ std::string originText(Location location, bool column) {
   return path + (path.empty() || line.empty() ? "" : " ") + line;
 }
 
+// Locations of a text may name each other any number of times.
+static bool hasRecordedOrigin(Location location, AskedOnce<bool, Attribute>& asked) {
+  return asked.of(location, [&] {
+    auto has = [&](Location l) { return hasRecordedOrigin(l, asked); };
+    if (isa<FileLineColRange>(location)) return true;
+    if (auto named = dyn_cast<NameLoc>(location)) return has(named.getChildLoc());
+    if (auto fused = dyn_cast<FusedLoc>(location))
+      return !fused.getLocations().empty() && llvm::all_of(fused.getLocations(), has);
+    if (auto call = dyn_cast<CallSiteLoc>(location))
+      return has(call.getCallee()) && has(call.getCaller());
+    return false;
+  });
+}
 bool hasRecordedOrigin(Location location) {
-  if (isa<FileLineColRange>(location)) return true;
-  if (auto named = dyn_cast<NameLoc>(location)) return hasRecordedOrigin(named.getChildLoc());
-  if (auto fused = dyn_cast<FusedLoc>(location))
-    return !fused.getLocations().empty() && llvm::all_of(fused.getLocations(), hasRecordedOrigin);
-  if (auto call = dyn_cast<CallSiteLoc>(location))
-    return hasRecordedOrigin(call.getCallee()) && hasRecordedOrigin(call.getCaller());
-  return false;
+  AskedOnce<bool, Attribute> asked;
+  return hasRecordedOrigin(location, asked);
 }
 
 }  // namespace lathe

@@ -94,8 +94,8 @@ void RewriteLog::willTry(Operation* at) {
 // The origins of an op that a rewrite replaces and of what it leaves without users: those ops are
 // erased only later, by the driver.
 void RewriteLog::collect(Operation* op) {
+  if (!taken_.insert(op)) return;
   addOrigins(origins_, op->getLoc());
-  taken_.insert(op);
   for (Value v : op->getOperands()) {
     Operation* def = v.getDefiningOp();
     bool dies = def && !def->hasTrait<OpTrait::ConstantLike>() &&

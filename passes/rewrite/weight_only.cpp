@@ -3,31 +3,36 @@
 
 #include "lathe/ir/dialect.h"
 #include "lathe/ir/ops.h"
-#include "llvm/ADT/SmallPtrSet.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "passes/rewrite/asked_once.h"
 
 using namespace mlir;
 
 namespace lathe {
 
-// `seen` are the ops behind the value.
-static bool isFedByWeights(Value v, llvm::SmallPtrSetImpl<Operation*>& seen) {
+// What a value depends on.
+enum class Fed { ByOthers, ByConstants, ByWeights };
+
+static Fed fedBy(Value v, AskedOnce<Fed, Operation*>& asked) {
   Operation* d = v.getDefiningOp();
-  if (!d || d->getNumRegions() || !isMemoryEffectFree(d)) return false;
-  if (!seen.insert(d).second) return true;
-  return llvm::all_of(d->getOperands(), [&](Value o) { return isFedByWeights(o, seen); });
+  if (!d || d->getNumRegions() || !isMemoryEffectFree(d)) return Fed::ByOthers;
+  return asked.of(d, [&] {
+    Fed fed = isa<WeightOp>(d) ? Fed::ByWeights : Fed::ByConstants;
+    for (Value o : d->getOperands()) {
+      const Fed its = fedBy(o, asked);
+      if (its == Fed::ByOthers) return its;
+      fed = std::max(fed, its);
+    }
+    return fed;
+  });
+}
+static Fed fedBy(Value value) {
+  AskedOnce<Fed, Operation*> asked;
+  return fedBy(value, asked);
 }
 
-bool isWeightOnly(Value value) {
-  llvm::SmallPtrSet<Operation*, 8> seen;
-  return isFedByWeights(value, seen);
-}
-
-bool isLoadedWeight(Value value) {
-  llvm::SmallPtrSet<Operation*, 8> seen;
-  return isFedByWeights(value, seen) &&
-         llvm::any_of(seen, [](Operation* op) { return isa<WeightOp>(op); });
-}
+bool isWeightOnly(Value value) { return fedBy(value) != Fed::ByOthers; }
+bool isLoadedWeight(Value value) { return fedBy(value) == Fed::ByWeights; }
 
 void moveWeightBefore(Value value, Operation* op, RewriterBase& rewriter) {
   Operation* d = value.getDefiningOp();

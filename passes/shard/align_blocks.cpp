@@ -30,6 +30,7 @@ Value repeated(OpMaker& m, Value v, int64_t axis, int64_t times, int64_t size) {
                          SmallVector<int64_t>(joined.size(), 1));
 }
 
+// The op is read no more, and stands.
 void align(DequantizeOp op, const Cut& cut) {
   const int64_t axis = int64_t(op.getAxis()), block = int64_t(op.getBlock());
   auto type = tensorType(op.getY());
@@ -43,20 +44,24 @@ void align(DequantizeOp op, const Cut& cut) {
                                  b.getI64IntegerAttr(axis), b.getI64IntegerAttr(smaller),
                                  op.getDtypeAttr());
   op.getY().replaceAllUsesWith(y);
-  op.erase();
 }
 
-}  // namespace
-
-void alignBlocks(Value v, const Cut& cut) {
+void alignBehind(Value v, const Cut& cut, llvm::DenseSet<std::pair<Value, Cut>>& seen) {
   Operation* op = v.getDefiningOp();
-  if (!op || op->getNumOperands() == 0 || cut.isWhole()) return;
+  if (!op || op->getNumOperands() == 0 || cut.isWhole() || !seen.insert({v, cut}).second) return;
   const std::optional<OpCuts> cuts = cutsOfResult(op, cast<OpResult>(v).getResultNumber(), cut);
   auto dequantize = dyn_cast<DequantizeOp>(op);
   if (!cuts && dequantize && cut.axis == int64_t(dequantize.getAxis()))
     return align(dequantize, cut);
   for (size_t i = 0; cuts && i < op->getNumOperands(); ++i)
-    alignBlocks(op->getOperand(unsigned(i)), cuts->operands[i]);
+    alignBehind(op->getOperand(unsigned(i)), cuts->operands[i], seen);
+}
+
+}  // namespace
+
+void alignBlocks(Value v, const Cut& cut) {
+  llvm::DenseSet<std::pair<Value, Cut>> seen;
+  alignBehind(v, cut, seen);
 }
 
 }  // namespace lathe

@@ -101,27 +101,43 @@ std::optional<Cut> CutsByHand::said(Value v) const {
 }
 
 bool CutsByHand::isSaidOf(Value v) const {
-  if (said(v)) return true;
-  Operation* op = v.getDefiningOp();
-  return op && llvm::any_of(op->getOperands(), [&](Value x) { return isSaidOf(x); });
+  AskedOnce<bool> asked;
+  return isSaidOf(v, asked);
+}
+bool CutsByHand::isSaidOf(Value v, AskedOnce<bool>& asked) const {
+  return asked.of(v, [&] {
+    if (said(v)) return true;
+    Operation* op = v.getDefiningOp();
+    return op && llvm::any_of(op->getOperands(), [&](Value x) { return isSaidOf(x, asked); });
+  });
 }
 
 Cut CutsByHand::ofLoaded(Value v) const {
-  if (weights_.empty() && values_.empty()) return {};
-  if (auto cut = said(v)) return *cut;
-  Operation* op = v.getDefiningOp();
-  if (!op || !isLoadedWeight(v)) return {};
-  for (unsigned i = 0; i < op->getNumOperands(); ++i) {
-    const Cut cut = ofLoaded(op->getOperand(i));
-    if (cut.isWhole()) continue;
-    const std::optional<OpCuts> cuts = cutsOfOperand(op, i, cut);
-    if (cuts && !cuts->isSum) return cuts->results[cast<OpResult>(v).getResultNumber()];
-  }
-  return {};
+  if ((weights_.empty() && values_.empty()) || !isLoadedWeight(v)) return {};
+  AskedOnce<Cut> asked;
+  return ofLoaded(v, asked);
+}
+Cut CutsByHand::ofLoaded(Value v, AskedOnce<Cut>& asked) const {
+  return asked.of(v, [&] {
+    if (auto cut = said(v)) return *cut;
+    Operation* op = v.getDefiningOp();
+    for (unsigned i = 0; i < op->getNumOperands(); ++i) {
+      const Cut cut = ofLoaded(op->getOperand(i), asked);
+      if (cut.isWhole()) continue;
+      const std::optional<OpCuts> cuts = cutsOfOperand(op, i, cut);
+      if (cuts && !cuts->isSum) return cuts->results[cast<OpResult>(v).getResultNumber()];
+    }
+    return Cut();
+  });
 }
 
 bool CutsByHand::agrees(Value v, const Cut& cut, std::string* why) const {
   if (weights_.empty() && values_.empty()) return true;
+  AskedOnce<bool, std::pair<Value, Cut>> asked;
+  return agrees(v, cut, why, asked);
+}
+bool CutsByHand::agrees(Value v, const Cut& cut, std::string* why,
+                        AskedOnce<bool, std::pair<Value, Cut>>& asked) const {
   if (auto hand = said(v)) {
     if (*hand == cut) return true;
     auto weight = v.getDefiningOp<WeightOp>();
@@ -133,11 +149,13 @@ bool CutsByHand::agrees(Value v, const Cut& cut, std::string* why) const {
   }
   Operation* op = v.getDefiningOp();
   if (!op || op->getNumOperands() == 0) return true;
-  const std::optional<OpCuts> cuts = cutsOfResult(op, cast<OpResult>(v).getResultNumber(), cut);
-  if (!cuts) return ofLoaded(v).isWhole();
-  for (auto [operand, its] : llvm::zip_equal(op->getOperands(), cuts->operands))
-    if (isLoadedWeight(operand) && !agrees(operand, its, why)) return false;
-  return true;
+  return asked.of({v, cut}, [&] {
+    const std::optional<OpCuts> cuts = cutsOfResult(op, cast<OpResult>(v).getResultNumber(), cut);
+    if (!cuts) return ofLoaded(v).isWhole();
+    for (auto [operand, its] : llvm::zip_equal(op->getOperands(), cuts->operands))
+      if (isLoadedWeight(operand) && !agrees(operand, its, why, asked)) return false;
+    return true;
+  });
 }
 
 }  // namespace lathe

@@ -5,6 +5,7 @@
 
 #include "lathe/passes/pipeline.h"
 #include "llvm/ADT/StringMap.h"
+#include "passes/rewrite/asked_once.h"
 #include "passes/shard/cut.h"
 
 namespace lathe {
@@ -31,6 +32,10 @@ class CutsByHand {
   Cut of(ShardOp op) const;
 
  private:
+  bool isSaidOf(mlir::Value v, AskedOnce<bool>& asked) const;
+  Cut ofLoaded(mlir::Value v, AskedOnce<Cut>& asked) const;
+  bool agrees(mlir::Value v, const Cut& cut, std::string* why,
+              AskedOnce<bool, std::pair<mlir::Value, Cut>>& asked) const;
   Cut checked(mlir::Operation* says, mlir::RankedTensorType type, int64_t axis,
               llvm::StringRef meshAxis, const std::string& what) const;
 

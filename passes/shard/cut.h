@@ -63,3 +63,13 @@ inline llvm::StringRef stateOf(mlir::DictionaryAttr attributes) {
 }
 
 }  // namespace lathe
+
+template <>
+struct llvm::DenseMapInfo<lathe::Cut> {
+  static lathe::Cut getEmptyKey() { return {.axis = -2}; }
+  static lathe::Cut getTombstoneKey() { return {.axis = -3}; }
+  static unsigned getHashValue(const lathe::Cut& cut) {
+    return unsigned(llvm::hash_combine(cut.axis, cut.parts, cut.groups, cut.whole, cut.part));
+  }
+  static bool isEqual(const lathe::Cut& a, const lathe::Cut& b) { return a == b; }
+};

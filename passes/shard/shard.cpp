@@ -8,6 +8,7 @@
 #include "lathe/runtime/error.h"
 #include "llvm/ADT/SmallVectorExtras.h"
 #include "mlir/IR/IRMapping.h"
+#include "passes/rewrite/asked_once.h"
 #include "passes/rewrite/numerics_scope.h"
 #include "passes/rewrite/rewrite_log.h"
 #include "passes/rewrite/weight_only.h"
@@ -89,6 +90,7 @@ class Partitioner {
     placed_.clear();
     addends_.clear();
     whole_.clear();
+    pieces_ = {};
     b_.setInsertionPoint(f);
     auto local = [&](Type type, DictionaryAttr attributes) -> Type {
       return mesh_.simulate ? type
@@ -529,6 +531,9 @@ class Partitioner {
   // Pieces of a weight, or of what is made of weights alone, so that a rank reads its own only.
   // Nothing where an op between the weight and the value has no rule.
   std::optional<Placed> weightPieces(Value v, const Cut& cut) {
+    return pieces_.of({v, cut}, [&] { return makeWeightPieces(v, cut); });
+  }
+  std::optional<Placed> makeWeightPieces(Value v, const Cut& cut) {
     Operation* op = v.getDefiningOp();
     if (auto weight = dyn_cast<WeightOp>(op)) return pieceOfWeight(v, weight, {}, cut);
     if (auto slice = dyn_cast<SliceOp>(op))
@@ -586,6 +591,7 @@ class Partitioner {
   llvm::DenseMap<Value, Placed> placed_;               // by the value of the graph as it was
   llvm::DenseMap<Value, SmallVector<Value>> addends_;  // each rank's, of sums that come later
   llvm::DenseMap<Value, Value> whole_;                 // what was gathered
+  AskedOnce<std::optional<Placed>, std::pair<Value, Cut>> pieces_;  // of weights
 };
 
 }  // namespace

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/shard/shard_plan.h"
 
-#include <set>
-#include <tuple>
-
 #include "llvm/ADT/StringSet.h"
+#include "passes/rewrite/asked_once.h"
 #include "passes/rewrite/weight_only.h"
 #include "passes/shard/op_cuts.h"
 #include "passes/shard/open_norms.h"
@@ -29,25 +27,31 @@ WeightOp onlyWeightOf(Value v) {
 
 // Whether a rank's piece of what is made of weights has the same name on all of them. Of a stack of
 // weights it has not: one rank would read the first of them, another the last.
-bool hasNamedPieces(Value v, const Cut& cut) {
+bool hasNamedPieces(Value v, const Cut& cut, AskedOnce<bool, std::pair<Value, Cut>>& asked) {
   Operation* op = v.getDefiningOp();
   if (!op || op->getNumOperands() == 0) return true;
   if (auto concat = dyn_cast<ConcatOp>(op); concat && int64_t(concat.getAxis()) == cut.axis)
     return false;
-  const std::optional<OpCuts> cuts = cutsOfResult(op, cast<OpResult>(v).getResultNumber(), cut);
-  if (!cuts) return true;  // it is made whole, and the rank takes its piece
-  for (auto [operand, its] : llvm::zip_equal(op->getOperands(), cuts->operands))
-    if (!its.isWhole() && !hasNamedPieces(operand, its)) return false;
-  return true;
+  return asked.of({v, cut}, [&] {
+    const std::optional<OpCuts> cuts = cutsOfResult(op, cast<OpResult>(v).getResultNumber(), cut);
+    if (!cuts) return true;  // it is made whole, and the rank takes its piece
+    for (auto [operand, its] : llvm::zip_equal(op->getOperands(), cuts->operands))
+      if (!its.isWhole() && !hasNamedPieces(operand, its, asked)) return false;
+    return true;
+  });
+}
+bool hasNamedPieces(Value v, const Cut& cut) {
+  AskedOnce<bool, std::pair<Value, Cut>> asked;
+  return hasNamedPieces(v, cut, asked);
 }
 
 // Where the pieces of a value may come from.
 struct Sources {
   llvm::DenseMap<Operation*, Cut> columns;
   std::map<std::string, Cut, std::less<>> states;
-  llvm::DenseSet<Operation*> norms;                             // over an axis that is cut
-  std::string reason;                                           // what a trace ended at
-  std::set<std::tuple<void*, int64_t, int64_t, int64_t>> seen;  // values, and how they are cut
+  llvm::DenseSet<Operation*> norms;            // over an axis that is cut
+  std::string reason;                          // what a trace ended at
+  llvm::DenseSet<std::pair<Value, Cut>> seen;  // what was traced
 };
 
 class Planner {
@@ -164,9 +168,7 @@ class Planner {
       if (planned != plan_.states.end() && planned->second != cut) return false;
       return cut.groups == 1 && found.states.try_emplace(state.str(), cut).first->second == cut;
     }
-    if (isLoadedWeight(v) ||
-        !found.seen.insert({v.getAsOpaquePointer(), cut.axis, cut.parts, cut.groups}).second)
-      return true;
+    if (isLoadedWeight(v) || !found.seen.insert({v, cut}).second) return true;
     Operation* op = v.getDefiningOp();
     if (auto shard = dyn_cast<ShardOp>(op); shard && byHand_.of(shard) != cut) {
       found.reason =

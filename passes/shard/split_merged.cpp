@@ -2,7 +2,7 @@
 #include "passes/shard/split_merged.h"
 
 #include "ir/op_builder.h"
-#include "mlir/IR/IRMapping.h"
+#include "passes/rewrite/asked_once.h"
 #include "passes/rewrite/weight_only.h"
 #include "passes/shard/op_cuts.h"
 
@@ -72,8 +72,11 @@ Value sliceOf(OpBuilder& b, Location loc, Value v, int64_t axis, int64_t start, 
 }
 
 // The same of a value of weights, where it can be of slices of these: a rank reads no more of them.
-Value sliceOfWeights(OpBuilder& b, Location loc, Value v, int64_t axis, int64_t start,
-                     int64_t size) {
+using Slices = AskedOnce<Value, std::pair<Value, int64_t>>;  // by the axis
+Value sliceOfWeights(OpBuilder& b, Location loc, Value v, int64_t axis, int64_t start, int64_t size,
+                     Slices& slices);
+Value makeSliceOfWeights(OpBuilder& b, Location loc, Value v, int64_t axis, int64_t start,
+                         int64_t size, Slices& slices) {
   Operation* op = v.getDefiningOp();
   auto factored = isa<ReshapeOp, BroadcastOp>(op) ? FactoredOp() : dyn_cast<FactoredOp>(op);
   const auto factors = factored ? factored.factors() : std::nullopt;
@@ -85,15 +88,23 @@ Value sliceOfWeights(OpBuilder& b, Location loc, Value v, int64_t axis, int64_t 
     if (const int64_t own = axisOf(axes, factor);
         own >= 0 && tensorType(operand).getDimSize(own) != length)
       return sliceOf(b, loc, v, axis, start, size);
-  IRMapping map;
-  for (auto [operand, axes] : llvm::zip_equal(op->getOperands(), factors->operands))
+  // One value may be two operands, of which one is sliced.
+  SmallVector<Value> operands(op->getOperands());
+  for (auto [operand, axes] : llvm::zip_equal(operands, factors->operands))
     if (const int64_t own = axisOf(axes, factor); own >= 0)
-      map.map(operand, sliceOfWeights(b, loc, operand, own, start, size));
-  Operation* made = b.clone(*op, map);
+      operand = sliceOfWeights(b, loc, operand, own, start, size, slices);
+  Operation* made = b.clone(*op);
+  made->setOperands(operands);
   auto dims = dimsOf(tensorType(v));
   dims[size_t(axis)] = dimAttr(b.getContext(), DimExpr(size));
+  if (auto slice = dyn_cast<SliceOp>(made)) slice.setSizesAttr(DimsAttr::get(b.getContext(), dims));
   made->getResult(0).setType(tensorOf(dims, tensorType(v).getElementType()));
   return made->getResult(0);
+}
+Value sliceOfWeights(OpBuilder& b, Location loc, Value v, int64_t axis, int64_t start, int64_t size,
+                     Slices& slices) {
+  return slices.of({v, axis},
+                   [&] { return makeSliceOfWeights(b, loc, v, axis, start, size, slices); });
 }
 
 }  // namespace
@@ -106,9 +117,11 @@ void splitMergedLinears(ModuleOp module, const CutsByHand& byHand) {
     const int64_t columnsOfWeight = linear.getLayout() == WeightLayout::in_out ? 1 : 0;
     OpBuilder b(linear);
     for (auto [slice, start, size] : parts) {
-      Value w = sliceOfWeights(b, linear.getLoc(), linear.getW(), columnsOfWeight, start, size);
+      Slices slices;
+      Value w =
+          sliceOfWeights(b, linear.getLoc(), linear.getW(), columnsOfWeight, start, size, slices);
       Value bias = linear.getBias();
-      if (bias) bias = sliceOfWeights(b, linear.getLoc(), bias, 0, start, size);
+      if (bias) bias = sliceOfWeights(b, linear.getLoc(), bias, 0, start, size, slices);
       Value y = LinearOp::create(b, linear.getLoc(), linear.getX(), w, bias, Value(),
                                  linear.getActivation(), linear.getLayout(), linear.getUnrounded());
       Operation* reshape = slice.getX().getDefiningOp<ReshapeOp>();

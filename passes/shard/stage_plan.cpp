@@ -160,6 +160,8 @@ class EntryPlan {
       kind = Kind::Work;
     kinds_[op] = kind;
     if (kind == Kind::Given) {
+      llvm::sort(read);
+      read.erase(llvm::unique(read), read.end());
       if (!read.empty()) madeOf_[op] = std::move(read);
     } else if (kind == Kind::Work) {
       places_[op] = int(work_.size());

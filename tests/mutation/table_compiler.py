@@ -41,8 +41,8 @@ MUTANTS = [
            "a head behind an argmax is quantized as any linear layer",
            ("weight_formats_test",)),
     Mutant("quantize/twice", "passes/layout/quantize_weights.cpp",
-           "return isa<DequantizeOp>(d) ||\n         llvm::any_of(d->getOperands(), [&](Value o) "
-           "{ return isDequantized(o, seen); });",
+           "return isa<DequantizeOp>(d) ||\n           llvm::any_of(d->getOperands(), [&](Value o) "
+           "{ return isDequantized(o, asked); });",
            "return false;",
            "weights that the graph dequantizes are quantized again",
            ("weight_formats_test",)),

@@ -120,8 +120,7 @@ func.func @cast_weight(%x: tensor<3x4xf32>) -> tensor<3x5xf32> {
 // CHECK: %[[X:.*]] = lathe.embedding %[[I]], %[[T]]
 // CHECK: %[[Z:.*]] = lathe.select %{{.*}}, %{{.*}}, %[[X]]
 // CHECK: lathe.all_reduce sum %[[Z]] over "tp" of 2
-// CHECK: %[[H:.*]] = lathe.weight "table@0/2"
-// CHECK: lathe.linear %{{.*}}, %[[H]]
+// CHECK: lathe.linear %{{.*}}, %[[T]]
 // SIM-LABEL: func.func @table
 // SIM-COUNT-2: lathe.embedding {{.*}} tensor<3x4xf32>
 // SIM-NOT: all_

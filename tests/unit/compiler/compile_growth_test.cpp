@@ -7,8 +7,11 @@
 #include <functional>
 #include <limits>
 
+#include "lathe/inspect/check_locations.h"
+#include "lathe/inspect/why_not.h"
 #include "lathe/lathe.h"
 #include "lathe/passes/weight_formats.h"
+#include "tests/unit/compiler/ranks_runs.h"
 
 namespace lathe {
 namespace {
@@ -140,6 +143,127 @@ TEST(CompileGrowth, WeightsOfFewBitsAreSearchedOnce) {
   Session session(compile(g, {.backendOptions = {.weights = parseWeightFormats("int8")}}));
   session.bindRandomWeights(1);
   EXPECT_GT(session.memory().derived, 0);
+}
+
+// What nobody reads any more is noted once.
+TEST(CompileGrowth, WhatARewriteLeavesIsNotedOnce) {
+  std::string text = R"(
+    func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %yes = lathe.constant dense<true> : tensor<i1>
+      %v0 = lathe.abs %x : tensor<4xf32>
+  )";
+  for (int i = 0; i < kSteps; ++i) {
+    const std::string v = "%v" + std::to_string(i);
+    text += "%v" + std::to_string(i + 1) + " = lathe.add " + v + ", " + v +
+            " : tensor<4xf32>, tensor<4xf32>\n";
+  }
+  text += "%y = lathe.select %yes, %x, %v" + std::to_string(kSteps) +
+          " : tensor<i1>, tensor<4xf32>, tensor<4xf32>\nreturn %y : tensor<4xf32>\n}\n";
+  const std::string ir = irAt(Graph::parse(text, "dead.mlir"), "canonical");
+  EXPECT_EQ(ranks::occurrences(ir, "lathe.add"), 0) << ir;
+}
+
+TEST(CompileGrowth, WhatIsNotFusedIsExplainedOnce) {
+  Graph g;
+  Tensor x = g.input("x", DType::F32, {4, 4}), v = x;
+  for (int i = 0; i < kSteps; ++i) v = v * v;
+  Tensor i = iota(x, {4, 1}, 0, DType::F32), j = iota(x, {4}, 0, DType::F32);
+  for (int n = 0; n < kSteps; ++n) i = i * i;
+  g.output("y", matmul(v, x));
+  Tensor q = reshape(x, {1, 4, 4});
+  g.output("z", fused::attention(q, q, q, {.mask = i - j}));
+  EXPECT_FALSE(whyNot(g).empty());
+}
+
+// Locations of a text that name others twice.
+TEST(CompileGrowth, OriginsAreFoundOnce) {
+  std::string text = R"(
+    func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %y = lathe.abs %x : tensor<4xf32> loc(#l40)
+      return %y : tensor<4xf32>
+    }
+    #l0 = loc("model.cpp":3:1)
+  )";
+  for (int i = 0; i < kSteps; ++i) {
+    const std::string l = "#l" + std::to_string(i);
+    text += "#l" + std::to_string(i + 1) + " = loc(callsite(" + l + " at " + l + "))\n";
+  }
+  EXPECT_TRUE(checkLocations(Graph::parse(text, "calls.mlir")).complete);
+}
+
+//===--- on ranks ---------------------------------------------------------------------------===//
+
+using namespace ranks;
+
+// Two layers, columns and rows, of weights by many paths.
+struct Layers {
+  Graph g;
+  Tensor x = g.input("x", DType::F32, {3, 8});
+  Layers() {
+    Tensor h = fused::linear(x, manyPaths(g.weight("up", DType::F32, {16, 8})));
+    g.output("y", fused::linear(h, manyPaths(g.weight("down", DType::F32, {8, 16}))));
+  }
+  std::string onTwo() const { return sharded(g, {.ranks = 2}); }
+};
+const Arrays kRows{{"x", numbers(DType::F32, {3, 8})}};
+
+TEST(CompileGrowth, PiecesOfWeightsAreMadeOnce) {
+  const Layers m;
+  const std::string ir = m.onTwo();
+  EXPECT_EQ(occurrences(ir, "lathe.all_reduce"), 1);
+  EXPECT_EQ(occurrences(ir, " parts 2"), 2);  // a piece of each weight
+  EXPECT_EQ(occurrences(ir, "lathe.add"), 2 * kSteps);
+  expectNoOtherValues(m.g, kRows);
+}
+
+TEST(CompileGrowth, WeightsCutByHandAreFoundOnce) {
+  Layers m;
+  m.g.shard("up", 0);
+  EXPECT_EQ(occurrences(m.onTwo(), "lathe.all_reduce"), 1);
+  m.g.shard("down", 0);
+  EXPECT_EQ(occurrences(m.onTwo(), "\"down\" axis 0 parts 2"), 1);
+  expectNoOtherValues(m.g, kRows);
+  m.g.keepWhole("*");  // the last word counts
+  EXPECT_EQ(occurrences(m.onTwo(), " parts 2"), 0);
+}
+
+TEST(CompileGrowth, WeightsOfSeveralLayersAreSlicedOnce) {
+  Graph g;
+  const Tensor x = g.input("x", DType::F32, {3, 8});
+  const Tensor h = fused::linear(x, manyPaths(g.weight("up", DType::F32, {32, 8})),
+                                 {.bias = manyPaths(g.weight("bias", DType::F32, {32}))});
+  const Tensor gate = fused::glu(sliceAxis(h, -1, 0, 16), sliceAxis(h, -1, 16, 16));
+  g.output("y", fused::linear(gate, g.weight("down", DType::F32, {8, 16})));
+  const std::string ir = sharded(g, {.ranks = 2});
+  EXPECT_EQ(occurrences(ir, "lathe.all_reduce"), 1);
+  EXPECT_EQ(occurrences(ir, "lathe.all_slice"), 0);
+  EXPECT_EQ(occurrences(ir, "lathe.add"), 4 * kSteps);  // of both layers' weights and biases
+  expectNoOtherValues(g, kRows);
+  g.keepWhole("down");  // whether anything was said of the merged weight is asked once, too
+  EXPECT_EQ(occurrences(sharded(g, {.ranks = 2}), "lathe.all_reduce"), 0);
+}
+
+// Scales of blocks that the ranks would cut are repeated once.
+TEST(CompileGrowth, BlocksOfFewBitsAreAlignedOnce) {
+  Graph g;
+  const Tensor x = g.input("x", DType::F32, {3, 8});
+  const Tensor h = fused::linear(x, g.weight("up", DType::F32, {16, 8}));
+  const Tensor down = dequantize(g.weight("q", DType::I8, {8, 16}),
+                                 g.weight("scale", DType::F32, {8, 1}), {}, 1, 16, DType::F32);
+  g.output("y", fused::linear(h, manyPaths(down)));
+  const std::string ir = sharded(g, {.ranks = 2});
+  EXPECT_EQ(occurrences(ir, "lathe.all_reduce"), 1);
+  EXPECT_EQ(occurrences(ir, "lathe.dequantize"), 1);
+  expectNoOtherValues(g, kRows);
+}
+
+TEST(CompileGrowth, StagesCountTheirWeightsOnce) {
+  const Layers m;
+  for (int64_t stage : {0, 1}) {
+    const std::string ir = sharded(m.g, {.ranks = 2, .stages = 2, .stage = stage});
+    EXPECT_EQ(occurrences(ir, "\"up\""), stage == 0) << ir;
+    EXPECT_EQ(occurrences(ir, "\"down\""), stage == 1) << ir;
+  }
 }
 
 }  // namespace

@@ -400,6 +400,34 @@ TEST(Ranks, LayersOfOneWeightAreCutInEitherLayout) {
   expectTheSameAsOne(g, {{"forward", {{"x", numbers}}}});
 }
 
+// The weight of several layers may be made of others, of which slices are taken in its place: of
+// one operand of a product with itself, and of all rows of a slice.
+TEST(Ranks, LayersOfOneComputedWeightAreCutEachForItself) {
+  for (bool isProduct : {false, true})
+    for (auto layout : {WeightLayout::out_in, WeightLayout::in_out}) {
+      SCOPED_TRACE(std::string(isProduct ? "a product" : "a slice") +
+                   (layout == WeightLayout::out_in ? ", outputs first" : ", inputs first"));
+      Graph g;
+      const Tensor x = g.input("x", DType::F32, {g.dim("rows", 1, 16), 16});
+      Tensor w;
+      if (isProduct)
+        w = matmul(g.weight("up", DType::F32, {16, 16}), g.weight("up", DType::F32, {16, 16}));
+      else if (layout == WeightLayout::out_in)
+        w = sliceAxis(g.weight("wide", DType::F32, {16, 20}), 1, 3, 16);
+      else
+        w = sliceAxis(g.weight("wide", DType::F32, {20, 16}), 0, 3, 16);
+      const Tensor h = fused::linear(x, w, {.layout = layout});
+      const Tensor gate = fused::glu(sliceAxis(h, -1, 0, 8), sliceAxis(h, -1, 8, 8));
+      g.output("y", fused::linear(gate, g.weight("down", DType::F32, {16, 8})));
+      auto ops = opsOf(irAt(g, "sharded", {.pipeline = {.mesh = {.ranks = 2}}}));
+      EXPECT_EQ(ops["all_reduce"], 1);
+      EXPECT_EQ(ops["all_gather"] + ops["all_slice"], 0);
+      Array numbers(DType::F32, {5, 16});
+      for (int64_t i = 0; i < numbers.size(); ++i) numbers.set(i, std::sin(double(i)));
+      expectTheSameAsOne(g, {{"forward", {{"x", numbers}}}});
+    }
+}
+
 // As OLMo 2 has them: each rank sums the squares of its heads, and no operand is gathered. The
 // table of the first layer has no columns that two readers would gather.
 TEST(Ranks, ANormOverAllHeadsIsASumOverTheRanks) {
