@@ -66,3 +66,38 @@ func.func @step(%x: tensor<?x1x4xf32, #lathe.dims<batch, 1, 4>>, %r: tensor<?x4x
   %3 = lathe.linear %2, %down : tensor<?x8xf32, #lathe.dims<n, 8>>, tensor<4x8xf32>
   return %1, %3 : tensor<?x1x4xf32, #lathe.dims<batch, 1, 4>>, tensor<?x4xf32, #lathe.dims<n, 4>>
 }
+
+// -----
+
+// Sizes of parts have names that nothing else has.
+// CHECK: lathe.dim @rows 1 to 64
+// CHECK: lathe.dim_part @rows_part_ of <rows> parts 2
+// CHECK: lathe.dim @rows_part 1 to 64
+// CHECK-LABEL: func.func @taken_names
+// CHECK: lathe.reduce_scatter sum %{{.*}} axis 0 part <rows_part_>
+// SIM-LABEL: func.func @taken_names
+lathe.dim @rows 1 to 64
+lathe.dim @rows_part 1 to 64
+func.func @taken_names(%x: tensor<?x4xf32, #lathe.dims<rows, 4>>, %z: tensor<?x4xf32, #lathe.dims<rows_part, 4>>) -> (tensor<?x4xf32, #lathe.dims<rows, 4>>, tensor<?x4xf32, #lathe.dims<rows_part, 4>>) {
+  %up = lathe.weight "up" : tensor<8x4xf32>
+  %down = lathe.weight "down" : tensor<4x8xf32>
+  %h = lathe.linear %x, %up : tensor<?x4xf32, #lathe.dims<rows, 4>>, tensor<8x4xf32>
+  %y = lathe.linear %h, %down residual %x : tensor<?x8xf32, #lathe.dims<rows, 8>>, tensor<4x8xf32> residual tensor<?x4xf32, #lathe.dims<rows, 4>>
+  return %y, %z : tensor<?x4xf32, #lathe.dims<rows, 4>>, tensor<?x4xf32, #lathe.dims<rows_part, 4>>
+}
+
+// -----
+
+// A bias is that of every row.
+// CHECK-LABEL: func.func @bias_of_rows
+// CHECK: %[[S:.*]] = lathe.reduce_scatter sum %{{.*}} axis 0 over "tp" of 2 : tensor<6x4xf32>
+// CHECK: lathe.add %[[S]], %{{.*}} : tensor<3x4xf32>, tensor<4xf32>
+// SIM-LABEL: func.func @bias_of_rows
+func.func @bias_of_rows(%x: tensor<6x8xf32>) -> tensor<6x4xf32> {
+  %up = lathe.weight "up" : tensor<8x8xf32>
+  %down = lathe.weight "down" : tensor<4x8xf32>
+  %bias = lathe.weight "bias" : tensor<4xf32>
+  %0 = lathe.linear %x, %up : tensor<6x8xf32>, tensor<8x8xf32>
+  %1 = lathe.linear %0, %down bias %bias : tensor<6x8xf32>, tensor<4x8xf32> bias tensor<4xf32>
+  return %1 : tensor<6x4xf32>
+}
