@@ -117,3 +117,55 @@ func.func @ends_of_ramps(%x: !s, %y: tensor<5xi1>) -> (!s, !s, tensor<5xi1>) {
   %c = lathe.logical_and %m, %y : tensor<5xi1>, tensor<5xi1>
   return %a, %b, %c : !s, !s, tensor<5xi1>
 }
+
+// A ramp reaches its ends: its last number is not below itself, nor its first above. What is no
+// number of a double is compared when the program runs.
+// CHECK-LABEL: @at_the_ends_of_ramps
+// CHECK: lathe.compare ge
+// CHECK: lathe.select
+// CHECK: %[[B:.*]] = lathe.compare gt
+// CHECK: lathe.logical_and %[[B]], %arg0
+// CHECK: lathe.compare lt
+// CHECK: lathe.select
+// CHECK: lathe.compare le
+// CHECK: lathe.select
+func.func @at_the_ends_of_ramps(%x: tensor<8xi1>, %a: tensor<8xf32>, %b: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xi1>, tensor<8xf32>, tensor<8xf32>) {
+  %i = lathe.iota <8> axis 0 dtype i64
+  %zero = lathe.constant dense<0> : tensor<i64>
+  %seven = lathe.constant dense<7> : tensor<i64>
+  %most = lathe.constant dense<9223372036854775807> : tensor<i64>
+  %last = lathe.compare ge %i, %seven : tensor<8xi64>, tensor<i64>
+  %u = lathe.select %last, %a, %b : tensor<8xi1>, tensor<8xf32>, tensor<8xf32>
+  %later = lathe.compare gt %i, %zero : tensor<8xi64>, tensor<i64>
+  %v = lathe.logical_and %later, %x : tensor<8xi1>, tensor<8xi1>
+  %any = lathe.compare lt %i, %most : tensor<8xi64>, tensor<i64>
+  %w = lathe.select %any, %a, %b : tensor<8xi1>, tensor<8xf32>, tensor<8xf32>
+  %first = lathe.compare le %i, %zero : tensor<8xi64>, tensor<i64>
+  %z = lathe.select %first, %b, %a : tensor<8xi1>, tensor<8xf32>, tensor<8xf32>
+  return %u, %v, %w, %z : tensor<8xf32>, tensor<8xi1>, tensor<8xf32>, tensor<8xf32>
+}
+
+// In 32 bits a product of a place wraps, and so may the sum of four places.
+// CHECK-LABEL: @products_that_wrap
+// CHECK: %[[P:.*]] = lathe.compare
+// CHECK: lathe.logical_and %[[P]], %arg0
+// CHECK: %[[S:.*]] = lathe.compare
+// CHECK: lathe.logical_and %[[S]], %arg1
+func.func @products_that_wrap(%x: tensor<4096xi1>, %y: tensor<?x?x?x?xi1, #lathe.dims<a, b, c, d>>) -> (tensor<4096xi1>, tensor<?x?x?x?xi1, #lathe.dims<a, b, c, d>>) {
+  %zero = lathe.constant dense<0> : tensor<i32>
+  %million = lathe.constant dense<1048576> : tensor<i32>
+  %i = lathe.iota <4096> axis 0 dtype i32
+  %p = lathe.mul %i, %million : tensor<4096xi32>, tensor<i32>
+  %u = lathe.compare ge %p, %zero : tensor<4096xi32>, tensor<i32>
+  %v = lathe.logical_and %u, %x : tensor<4096xi1>, tensor<4096xi1>
+  %a = lathe.iota <a, 1, 1, 1> axis 0 dtype i32
+  %b = lathe.iota <1, b, 1, 1> axis 1 dtype i32
+  %c = lathe.iota <1, 1, c, 1> axis 2 dtype i32
+  %d = lathe.iota <1, 1, 1, d> axis 3 dtype i32
+  %ab = lathe.add %a, %b : tensor<?x1x1x1xi32, #lathe.dims<a, 1, 1, 1>>, tensor<1x?x1x1xi32, #lathe.dims<1, b, 1, 1>>
+  %cd = lathe.add %c, %d : tensor<1x1x?x1xi32, #lathe.dims<1, 1, c, 1>>, tensor<1x1x1x?xi32, #lathe.dims<1, 1, 1, d>>
+  %s = lathe.add %ab, %cd : tensor<?x?x1x1xi32, #lathe.dims<a, b, 1, 1>>, tensor<1x1x?x?xi32, #lathe.dims<1, 1, c, d>>
+  %e = lathe.compare ge %s, %zero : tensor<?x?x?x?xi32, #lathe.dims<a, b, c, d>>, tensor<i32>
+  %w = lathe.logical_and %e, %y : tensor<?x?x?x?xi1, #lathe.dims<a, b, c, d>>, tensor<?x?x?x?xi1, #lathe.dims<a, b, c, d>>
+  return %v, %w : tensor<4096xi1>, tensor<?x?x?x?xi1, #lathe.dims<a, b, c, d>>
+}

@@ -194,3 +194,34 @@ func.func @keys_of_a_product(%q: tensor<2x6x7x5xf32>, %k: tensor<2x4x3x5xf32>) -
   %y = lathe.matmul %q, %t : tensor<2x6x7x5xf32>, tensor<2x6x5x4xf32>
   return %y : tensor<2x6x7x4xf32>
 }
+
+// A quotient by zero is left to the program, and numbers that were floats are no table of places.
+// CHECK-LABEL: @no_indices_of_copies
+// CHECK: lathe.div
+// CHECK: %[[Y:.*]] = lathe.gather %arg0
+// CHECK: %[[Z:.*]] = lathe.gather %arg0
+// CHECK: return %[[Y]], %[[Z]]
+func.func @no_indices_of_copies(%x: tensor<2x3xf32>) -> (tensor<4x3xf32>, tensor<4x3xf32>) {
+  %zero = lathe.constant dense<0> : tensor<i64>
+  %i = lathe.iota <4> axis 0 dtype i64
+  %q = lathe.div %i, %zero : tensor<4xi64>, tensor<i64>
+  %y = lathe.gather %x, %q axis 0 : tensor<2x3xf32>, tensor<4xi64>
+  %f = lathe.constant dense<[0.0, 0.0, 1.0, 1.0]> : tensor<4xf32>
+  %j = lathe.cast %f to i64 : tensor<4xf32>
+  %z = lathe.gather %x, %j axis 0 : tensor<2x3xf32>, tensor<4xi64>
+  return %y, %z : tensor<4x3xf32>, tensor<4x3xf32>
+}
+
+// Repeated rows of a product's right side, whose own two axes nothing turns.
+// CHECK-LABEL: @rows_of_a_product
+// CHECK: %[[T:.*]] = lathe.transpose %arg1 [1, 0, 2] : tensor<2x4x5xf32>
+// CHECK: %[[R:.*]] = lathe.reshape {{.*}} to <4, 4, 5>
+// CHECK-NEXT: lathe.matmul %arg0, %[[R]]
+func.func @rows_of_a_product(%q: tensor<4x3x4xf32>, %k: tensor<2x4x5xf32>) -> tensor<4x3x5xf32> {
+  %o = lathe.reshape %k to <2, 1, 4, 5> : tensor<2x4x5xf32>
+  %b = lathe.broadcast %o to <2, 2, 4, 5> : tensor<2x1x4x5xf32>
+  %r = lathe.reshape %b to <4, 4, 5> : tensor<2x2x4x5xf32>
+  %t = lathe.transpose %r [1, 0, 2] : tensor<4x4x5xf32>
+  %y = lathe.matmul %q, %t : tensor<4x3x4xf32>, tensor<4x4x5xf32>
+  return %y : tensor<4x3x5xf32>
+}
