@@ -359,11 +359,12 @@ TrialResults Trial::run(Program made) const {
     if (!options_.entry.empty() && e.name != options_.entry) continue;
     session.resetStates();
     for (const SymbolInfo& s : program->symbols) {
-      bool ofInput = false;
+      // An input of the size `2*batch` does not say what `batch` is.
+      const DimExpr alone = DimExpr::symbol(s.name);
+      bool given = false;
       for (const Port& port : e.inputs)
-        for (const DimExpr& d : e.slots[size_t(port.slot)].shape)
-          for (const std::string& name : d.symbols()) ofInput |= name == s.name;
-      if (!ofInput) session.setSymbol(s.name, sizes_.at(s.name));
+        for (const DimExpr& d : e.slots[size_t(port.slot)].shape) given |= d == alone;
+      if (!given) session.setSymbol(s.name, sizes_.at(s.name));
     }
     std::vector<Array> inputs, outputs;
     for (size_t i : inputs_.at(e.name)) inputs.push_back(arguments_.at(e.name)[i]);

@@ -62,6 +62,15 @@ TEST(TrialSizes, KeepToRangesAndMultiples) {
   EXPECT_EQ(sizesOf({}, {{"n", 40, 80}}).at("n"), 40);
 }
 
+// A program is told the sizes that no input has alone.
+TEST(TrialSizes, OfInputsThatHoldThemAsPartsAreTold) {
+  Graph g;
+  const Dim n = g.dim("n", 1, 64), m = g.dim("m", 1, 64);
+  g.output("y", exp(g.input("x", DType::F32, {n * 3, n + m})));
+  const Trial trial(g.impl().finished(), {});
+  EXPECT_TRUE(trial.compareBackend(trial.run(compile(g))).within);
+}
+
 TEST(TrialSizes, MistakesAreTold) {
   auto told = [](int64_t size, const char* message) {
     TrialOptions options;
