@@ -17,14 +17,20 @@ namespace {
 
 std::string fileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-// "blocks.3 model.cc:40:3" lies in "src/model.cc:40".
-bool liesAt(const std::string& at, const std::string& line) {
-  std::string own = fileName(at.substr(at.rfind(' ') + 1)), wanted = fileName(line);
+// "model.cc:40:3" of "blocks.3 model.cc:40:3" and its module path. Names of files and modules may
+// hold blanks and colons. Empty where there is no line.
+std::string placeIn(const std::string& at, llvm::StringRef path) {
+  if (path.empty() || !llvm::StringRef(at).starts_with(path)) return at;
+  return at.size() == path.size() ? "" : at.substr(path.size() + 1);
+}
+// "model.cc:40:3" lies in "src/model.cc:40".
+bool liesAt(const std::string& place, const std::string& line) {
+  std::string own = fileName(place), wanted = fileName(line);
   return own == wanted || own.starts_with(wanted + ":");
 }
 
 bool isAsked(const CompileRecord::Miss& miss, const WhyNotOptions& options) {
-  if (!options.at.empty() && !liesAt(miss.at, options.at)) return false;
+  if (!options.at.empty() && !liesAt(placeIn(miss.at, miss.path), options.at)) return false;
   if (options.op.empty()) return true;
   auto fits = [&](const std::string& name) {
     return fnmatch(options.op.c_str(), name.c_str(), 0) == 0;
@@ -61,15 +67,15 @@ void checkQuestion(const Graph& graph, const WhyNotOptions& options) {
   std::map<std::string, std::pair<int64_t, int64_t>> lines;  // of each file, the first and last
   bool known = false;
   module.walk([&](mlir::Operation* op) {
+    if (op == module) return;  // of text that has none it is at line 0
     Origins origins;
     addOrigins(origins, op->getLoc());
     for (mlir::Location origin : origins) {
-      const std::string at = originText(origin, /*column=*/true);
-      known |= liesAt(at, options.at);
-      const std::string place = at.substr(at.rfind(' ') + 1);
-      const size_t colon = place.find(':');
-      if (colon == place.npos) continue;
-      const int64_t line = std::stoll(place.substr(colon + 1));
+      const std::string place = placeIn(originText(origin, /*column=*/true), modulePathOf(origin));
+      if (place.empty()) continue;
+      known |= liesAt(place, options.at);
+      const size_t end = place.rfind(':'), colon = place.rfind(':', end - 1);
+      const int64_t line = std::stoll(place.substr(colon + 1, end - colon - 1));
       auto& range = lines.try_emplace(place.substr(0, colon), line, line).first->second;
       range = {std::min(range.first, line), std::max(range.second, line)};
     }

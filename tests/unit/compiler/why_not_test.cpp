@@ -98,6 +98,24 @@ TEST(WhyNot, RefusesToLookForWhatIsNowhere) {
   EXPECT_NO_THROW(whyNot(model.graph, {.op = "glu"}));
 }
 
+// Text that somebody made has any names; its module, which nobody wrote, is at no line.
+TEST(WhyNot, LinesLieInFilesOfAnyName) {
+  const Graph g = Graph::parse(R"(func.func @forward(
+    %x: tensor<2x8xf32> {lathe.name = "x"}) -> (tensor<2x8xf32> {lathe.name = "y"},
+                                                tensor<2x8xf32> {lathe.name = "z"}) {
+  %0 = lathe.sigmoid %x : tensor<2x8xf32> loc("src/my model:1.cc":12:3)
+  %1 = lathe.mul %x, %0 : tensor<2x8xf32>, tensor<2x8xf32>
+      loc("a block::1"("src/my model:1.cc":13:3))
+  return %1, %0 : tensor<2x8xf32>, tensor<2x8xf32>
+})",
+                               "gate.mlir");
+  EXPECT_TRUE(whyNot(g, {.at = "my model:1.cc:12"}).empty());
+  EXPECT_FALSE(whyNot(g, {.at = "src/my model:1.cc:13"}).empty());
+  test::expectError(ErrorCode::InvalidArgument,
+                    "the graph's are at gate.mlir:1 to 7, my model:1.cc:12 to 13",
+                    [&] { whyNot(g, {.at = "my model:1.cc:1"}); });
+}
+
 TEST(WhyNot, TellsOfFarMissesWhenAsked) {
   Graph g;
   Dim n = g.dim("n", 1, 64);
