@@ -157,7 +157,8 @@ void withSummary(const Array& array, Use use) {
     use(summarize<double>(array));
 }
 
-std::string shown(double value) { return fmt::format("{:.6g}", value); }
+// The sign of a NaN says nothing.
+std::string shown(double value) { return std::isnan(value) ? "nan" : fmt::format("{:.6g}", value); }
 std::string shown(int64_t value) { return fmt::format("{}", value); }
 Json shownJson(double value) { return numberOrText(value); }
 Json shownJson(int64_t value) { return value; }

@@ -502,6 +502,14 @@ TEST_F(CliTest, RunCountsNansAndShowsNothingOfNothing) {
   EXPECT_EQ(outputOf(run + "-1,nan,2"),
             "empty: f32[0]\ny: f32[3]\n  1, nan, 2\n  min 1, max 2, 1 NaN\n");
   EXPECT_EQ(outputOf(run + "nan"), "empty: f32[0]\ny: f32[3]\n  nan, nan, nan\n  all NaN\n");
+  std::ofstream(file("neg.mlir")) << R"(func.func @forward(%x: tensor<2xf32> {lathe.name = "x"})
+    -> (tensor<2xf32> {lathe.name = "y"}) {
+  %0 = lathe.neg %x : tensor<2xf32>
+  return %0 : tensor<2xf32>
+})";
+  for (const char* value : {"nan", "-nan"})  // the sign of a NaN says nothing
+    EXPECT_EQ(outputOf("run " + file("neg.mlir") + " --input x=2xf32=" + value),
+              "y: f32[2]\n  nan, nan\n  all NaN\n");
   const JsonValue outputs = jsonOf(run + "-1,nan,2 --json").at("outputs");
   EXPECT_FALSE(outputs.at(size_t(0)).has("min"));
   EXPECT_EQ(outputs.at(size_t(0)).at("nan_count").asInt(), 0);
