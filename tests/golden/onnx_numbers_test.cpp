@@ -93,6 +93,7 @@ TEST(OnnxNumbers, PaddingsOfMaxPoolAreTheLowest) {
                          {kU8, std::vector<float>{5, 3, 7}},
                          {kF32, std::vector<float>{-INFINITY, -INFINITY, -7}},
                          {kI8, std::vector<float>{-128, -128, -7}},
+                         {kI32, std::vector<float>{-500, -300, -700}},
                          {kU8, std::vector<float>{0, 0, 7}}}) {
     const std::string pool =
         inner("MaxPool", {"c"}, {"d"},
