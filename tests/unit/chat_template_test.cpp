@@ -78,6 +78,8 @@ TEST(ChatTemplate, UniqueKeepsTheFirstOfEach) {
   EXPECT_EQ(render("{{ x | unique | list | tojson }}", words), R"(["b", "A", 1])");
   EXPECT_EQ(render("{{ x | unique(case_sensitive=true) | list | tojson }}", words),
             R"(["b", "A", "B", "a", 1])");
+  EXPECT_EQ(render("{{ x | unique(case_sensitive=false) | list | tojson }}", words),
+            R"(["b", "A", 1])");
   expectError(ErrorCode::Unsupported, "unique by an attribute",
               [&] { render("{{ x | unique(attribute='a') }}", words); });
 }
@@ -286,6 +288,24 @@ TEST(ChatTemplate, MapHasItsArgumentsInAnyOrder) {
         render("{{ [{'a': 1}, {}] | map(" + std::string(arguments) + ") | list }}", json::array()),
         "[1, 5]")
         << arguments;
+}
+
+// As Jinja's and Python's own do.
+TEST(ChatTemplate, ArgumentsThatAreGivenAsTheirDefaults) {
+  for (auto [expression, expected] :
+       {std::pair("'' | default('d', false)", ""),
+        {"'' | default('d', true)", "d"},
+        {"x | default('d', false)", "d"},
+        {"range(3, 0, -1) | list", "[3, 2, 1]"},
+        {"range(3, -1, -2) | list", "[3, 1]"},
+        {"range(0, 3, -1) | list", "[]"},
+        {"'one-two <three [four {five (six' | title", "One-Two <Three [Four {Five (Six"},
+        {"'x2y.z' | title", "X2y.z"},
+        {"'one-two <three x2y'.title()", "One-Two <Three X2Y"}})
+    EXPECT_EQ(render("{{ " + std::string(expression) + " }}", json::object()), expected)
+        << expression;
+  EXPECT_EQ(render("{% macro a() %}{% endmacro %}{{ a == x }}{{ a == none }}", json::object()),
+            "FalseFalse");
 }
 
 TEST(ChatTemplate, MacrosFollowEachOther) {
