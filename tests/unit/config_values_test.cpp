@@ -323,6 +323,21 @@ TEST(GenerationConfigFields, OfToolsAreNoSettings) {
       generation(R"("b": 0, "c": [], "d": {}, "f": false, "g": null)").ignoredFields.empty());
 }
 
+// What is off at 1 is on at 0; of words to leave out those of several tokens are passed over.
+TEST(GenerationConfigFields, TellWhatIsPassedOver) {
+  for (const char* key : {"num_beams", "num_beam_groups", "num_return_sequences", "typical_p",
+                          "length_penalty", "encoder_repetition_penalty", "guidance_scale"}) {
+    EXPECT_TRUE(generation("\"" + std::string(key) + "\": 1").ignoredFields.empty()) << key;
+    for (const char* value : {"0", "2"})
+      EXPECT_EQ(generation("\"" + std::string(key) + "\": " + value).ignoredFields,
+                std::vector<std::string>{key})
+          << value;
+  }
+  const GenerationConfig c = generation(R"("bad_words_ids": [[1, 2], [3]])");
+  EXPECT_EQ(c.excludedIds, std::vector<int64_t>{3});
+  EXPECT_EQ(c.ignoredFields, std::vector<std::string>{"bad_words_ids"});
+}
+
 TEST(GenerationConfigFields, TokensThatNeverComeMayBeTheFirst) {
   const GenerationConfig c = generation(R"("suppress_tokens": [-1, 0, 3], "bad_words_ids": [[0]])");
   EXPECT_EQ(c.excludedIds, (std::vector<int64_t>{0, 3, 0}));
