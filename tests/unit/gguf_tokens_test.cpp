@@ -48,6 +48,13 @@ TEST(GgufTokenizers, KindsOfTokensSayWhichAreSpecial) {
 TEST(GgufTokenizers, MergesFollowFromTheScores) {
   EXPECT_EQ(sentencePieces().tokenizer()["model"]["merges"],
             json::parse(R"([["a", "b"], ["b", "a"], ["ab", "ba"]])"));
+  const json tokenizer =
+      sentencePieces()
+          .with("tokenizer.ggml.tokens", Strings{"<unk>", "<s>", "a", "aa", "aaa"})
+          .with("tokenizer.ggml.token_type", Counts{2, 3, 1, 1, 1})
+          .with("tokenizer.ggml.scores", std::vector<float>{0, 0, 0, -1, -1})
+          .tokenizer();
+  EXPECT_EQ(tokenizer["model"]["merges"], json::parse(R"([["a", "a"], ["a", "aa"], ["aa", "a"]])"));
 }
 
 // Pieces of a user are merged, too, which control tokens are not; scores come in any order.
@@ -125,6 +132,8 @@ TEST(GgufTokenizers, KindsOfWordsAreTakenApartAsTheirModelsDo) {
     const bool cutsItself = std::string(kind) == "gpt-2" || std::string(kind) == "smollm";
     EXPECT_EQ(list.back()["use_regex"], cutsItself) << kind;
     EXPECT_EQ(list.back()["add_prefix_space"], false) << kind;
+    const json spaced = Model(model).with(keys + "add_space_prefix", true).tokenizer();
+    EXPECT_EQ(spaced["pre_tokenizer"]["pretokenizers"].back()["add_prefix_space"], true) << kind;
     EXPECT_EQ(list[0]["type"] == "Digits", std::string(kind) == "smollm") << kind;
     EXPECT_EQ(tokenizer["model"]["ignore_merges"], ignoresMerges) << kind;
     EXPECT_EQ(tokenizer["normalizer"].is_object(), composes) << kind;
@@ -221,6 +230,9 @@ TEST(GgufTokenizers, ThatContradictThemselvesAreRefused) {
   refuse(twice.with(keys + "tokens", Strings{"a", "a"}), "tokens 0 and 1 are both \"a\"", bad);
   refuse(spaces.with(keys + "remove_extra_whitespaces", true),
          "remove_extra_whitespaces: expected false, got true", unsupported);
+  refuse(sentencePieces().with(keys + "precompiled_charsmap", Counts{1, 2}),
+         "precompiled_charsmap: expected no normalization, got", unsupported);
+  EXPECT_NO_THROW(sentencePieces().with(keys + "precompiled_charsmap", Counts{}).tokenizer());
   refuse(other.with(keys + "model", std::string("bert")),
          "model: expected gpt2 (byte-level BPE) or llama", unsupported);
   // Without a prefix nothing is put in front, and nothing is taken away.

@@ -46,6 +46,14 @@ TEST(TextStages, NmtKnowsEachOfItsCharacters) {
   }
 }
 
+// As older converters wrote models without rules.
+TEST(TextStages, NoRulesChangeNothing) {
+  for (const json& stage : {json{{"type", "Precompiled"}},
+                            {{"type", "Precompiled"}, {"precompiled_charsmap", nullptr}},
+                            {{"type", "Precompiled"}, {"precompiled_charsmap", ""}}})
+    EXPECT_EQ(normalized(stage, "a\u00a0b"), "a\u00a0b") << stage;
+}
+
 TEST(TextStages, SpaceIsStrippedAtTheSidesThatAreAsked) {
   const std::string text = "\u00a0 a b\t\u3000";
   for (auto [left, right, want] : {std::tuple(true, true, "a b"),
