@@ -128,6 +128,23 @@ TEST(WeightFolders, AwqMayBeSymmetric) {
       expected);
 }
 
+// The names that AutoAWQ's own files have.
+TEST(WeightFolders, KeysOfAwqHaveTwoNames) {
+  const TemporaryFolder folder;
+  saveSafetensors(
+      folder / "model.safetensors",
+      {{"m.qweight", words({0x99999999, 0x99999999, 0x99999999, 0x99999999}, {4, 1})},
+       {"m.scales", Array::fromFloats({1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2}, {2, 8})}});
+  std::vector<float> expected;
+  for (int n = 0; n < 8; ++n) expected.insert(expected.end(), {1, 1, 2, 2});
+  for (const auto& [bits, group] :
+       {std::pair("bits", "group_size"), {"w_bit", "q_group_size"}, {"bits", "q_group_size"}})
+    EXPECT_EQ(
+        decoded(folder, {{"quant_method", "awq"}, {bits, 4}, {group, 2}, {"zero_point", false}}),
+        expected)
+        << bits << " " << group;
+}
+
 // Eight outputs are a word, and the words of an input stand side by side.
 TEST(WeightFolders, AwqsOutputsMayBeManyWords) {
   const TemporaryFolder folder;
@@ -461,6 +478,10 @@ TEST(WeightFolders, LayersOfAwqThatDoNotFitAreRefused) {
         {},
         {{"version", "gemv"}},
         ErrorCode::Unsupported},
+       {"format: expected gemm or GEMM, got \"gemv\"",
+        {},
+        {{"format", "gemv"}},
+        ErrorCode::Unsupported},
        {"m.qweight: expected a matrix of words", {{"m.qweight", words({1, 2}, {2})}}, {}},
        {"m.qweight: expected a matrix of words", {{"m.qweight", words({}, {0, 1})}}, {}},
        {"m.qweight: expected an even number of inputs",
@@ -730,6 +751,7 @@ TEST(WeightFolders, AdaptersThatDoNotFitAreRefused) {
   const Tensors table = {{of + "lora_embedding_A", Array::fromFloats({1, 2, 3}, {1, 3})},
                          {of + "lora_embedding_B", Array::fromFloats({1, 2}, {2, 1})}};
   EXPECT_TRUE(write(table, rank1).updates()[0].isTransposed);
+  EXPECT_TRUE(write(table, config("fan_in_fan_out", true)).updates()[0].isTransposed);
   json both = config("fan_in_fan_out", true);
   both["use_dora"] = true;
   test::expectError(ErrorCode::Unsupported, "magnitudes (use_dora) of embeddings and of weights",
