@@ -142,7 +142,30 @@ def check_length():
             failures.append(f"{path.relative_to(ROOT)} has {lines} lines, more than {LONGEST}")
 
 
-for check in (check_rooms, check_backends, check_vendors, check_circles, check_lists, check_length):
+def check_names():
+    """One type of a name: of two, the linker takes the inline functions of either for both."""
+    opened = re.compile(r"^namespace ?([\w:]*) ?{")
+    defined = re.compile(r"^(?:template <.*> ?)?(?:struct|class|union|enum(?: class)?) (\w+)"
+                         r"(?: final)?(?: ?:(?!:)[^;]*)? ?{")
+    homes = collections.defaultdict(set)
+    for path in sources(*ROOMS, "include", "tools"):
+        if path.suffix == ".inc":  # parts of others, each in a namespace of its own
+            continue
+        spaces = []
+        for line in path.read_text().splitlines():
+            if found := opened.match(line):
+                spaces.append(found[1])
+            elif spaces and line.startswith("}  // namespace"):
+                spaces.pop()
+            elif (found := defined.match(line)) and all(spaces):
+                homes["::".join(spaces + [found[1]])].add(path.relative_to(ROOT).as_posix())
+    for name, files in homes.items():
+        if len(files) > 1:
+            failures.append(f"{name} is another type in each of {', '.join(sorted(files))}")
+
+
+for check in (check_rooms, check_backends, check_vendors, check_circles, check_lists, check_length,
+              check_names):
     check()
 print("\n".join(failures) or "layering: clean")
 sys.exit(bool(failures))

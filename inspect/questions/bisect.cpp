@@ -161,7 +161,7 @@ class Bisection {
       return op->getBlock() == capture.taken.front()->getBlock() &&
              isa<func::FuncOp>(op->getParentOp());
     });
-    std::optional<CutOut> small;
+    std::optional<CutGraph> small;
     if (inOneBlock) small = cutOut(capture.taken, trial_);
     if (small && showsOnInterpreter(*small)) return keep(*small, true);
     // A rewrite that takes no ops of its own, or whose mistake needs what stands around it.
@@ -171,7 +171,7 @@ class Bisection {
     if (small) keep(*small, false);
   }
 
-  bool showsOnInterpreter(const CutOut& cut) const {
+  bool showsOnInterpreter(const CutGraph& cut) const {
     bool wrong = false;
     try {
       Trial trial(cut.graph.impl().finished(), cut.trial);
@@ -188,7 +188,7 @@ class Bisection {
     return wrong;
   }
 
-  bool showsOnBackend(const CutOut& cut) const {
+  bool showsOnBackend(const CutGraph& cut) const {
     try {
       Trial trial(cut.graph.impl().finished(), cut.trial);
       return !trial.compareBackend(trial.run(lathe::compile(cut.graph, trial.options().compile)))
@@ -198,7 +198,7 @@ class Bisection {
     }
   }
 
-  void keep(const CutOut& cut, bool shows) {
+  void keep(const CutGraph& cut, bool shows) {
     Reproducer r = write(cut, options_.folder);
     result_.files = {r.file, r.data, r.commands, r.ops, shows};
   }
@@ -211,7 +211,7 @@ class Bisection {
   }
   bool reduce(func::FuncOp f) {
     if (!trial_.runs(f)) return false;
-    auto cut = narrow(f, trial_, [&](const CutOut& c) { return showsOnInterpreter(c); });
+    auto cut = narrow(f, trial_, [&](const CutGraph& c) { return showsOnInterpreter(c); });
     if (cut) keep(*cut, true);
     return cut.has_value();
   }
@@ -232,7 +232,7 @@ class Bisection {
     result_.deviation = d;
     for (auto f : fused->getOps<func::FuncOp>()) {
       if (!trial_.runs(f)) continue;
-      auto cut = narrow(f, trial_, [&](const CutOut& c) {
+      auto cut = narrow(f, trial_, [&](const CutGraph& c) {
         ++result_.runs;
         return showsOnBackend(c);
       });

@@ -32,7 +32,7 @@ class Search {
 
  private:
   ChosenRun runWith(const Forced& forced) const {
-    return run_([&](size_t number, Choice& choice) {
+    return run_([&](size_t number, OpChoice& choice) {
       for (auto& array : choice.taken) array = array.clone();
       auto at = forced.lower_bound({number, 0, 0}), end = forced.lower_bound({number + 1, 0, 0});
       for (; at != end; ++at)
@@ -68,7 +68,7 @@ class Search {
     Forced forced = forced_;
     for (size_t n = 0; n < choosing_.size(); ++n) {
       if (!isOpen(n)) continue;
-      Choice choice = now_.choices[n];
+      OpChoice choice = now_.choices[n];
       for (Array& array : choice.taken) array = array.clone();
       const std::vector<const Array*> shown = resultsOf(choosing_[n], choice);
       if (llvm::all_of(shown, [](const Array* a) { return !a; })) continue;
@@ -78,7 +78,7 @@ class Search {
     }
     return forced;
   }
-  void takeShown(size_t n, int64_t row, const OtherChoices& others, Choice& choice,
+  void takeShown(size_t n, int64_t row, const OtherChoices& others, OpChoice& choice,
                  const std::vector<const Array*>& shown, Forced& forced) {
     auto isShown = [&](const OtherElement& e) {
       const Array* a = shown[e.result];
@@ -97,7 +97,7 @@ class Search {
   }
 
   // What was got for the integer results of an op; null where they are no result of the graph.
-  std::vector<const Array*> resultsOf(Operation* op, const Choice& choice) const {
+  std::vector<const Array*> resultsOf(Operation* op, const OpChoice& choice) const {
     std::vector<const Array*> arrays(op->getNumResults());
     auto f = op->getParentOfType<func::FuncOp>();
     const std::string entry = f.getName().str();

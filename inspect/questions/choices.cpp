@@ -48,7 +48,8 @@ std::vector<Operation*> choosingOps(ModuleOp module) {
   return found;
 }
 
-OtherChoices::OtherChoices(Operation* op, const Choice& choice, const std::vector<double>& allowed)
+OtherChoices::OtherChoices(Operation* op, const OpChoice& choice,
+                           const std::vector<double>& allowed)
     : op_(op), choice_(choice), allowed_(allowed) {
   for (const Array& operand : choice.operands) medians_.push_back(medianMagnitude(operand));
 }

@@ -16,7 +16,7 @@ namespace lathe {
 std::vector<mlir::Operation*> choosingOps(mlir::ModuleOp module);
 
 /// What such an op met in a run.
-struct Choice {
+struct OpChoice {
   std::vector<Array> operands;
   std::vector<Array> computed;  ///< results that follow from the operands
   std::vector<Array> taken;     ///< results that the run went on with
@@ -36,7 +36,7 @@ using OtherChoice = std::vector<OtherElement>;
 class OtherChoices {
  public:
   /// All of them must outlive this.
-  OtherChoices(mlir::Operation* op, const Choice& choice, const std::vector<double>& allowed);
+  OtherChoices(mlir::Operation* op, const OpChoice& choice, const std::vector<double>& allowed);
   /// Parts of the results that are chosen independently: an element, or a row of top_k.
   int64_t rows() const;
   /// Each alone, beside what was taken in this row.
@@ -52,7 +52,7 @@ class OtherChoices {
   std::vector<OtherChoice> ofStep(int64_t row) const;
 
   mlir::Operation* op_;
-  const Choice& choice_;
+  const OpChoice& choice_;
   const std::vector<double>& allowed_;
   std::vector<double> medians_;
 };

@@ -80,7 +80,7 @@ std::string shellWord(const std::string& path) {
 
 }  // namespace
 
-std::optional<CutOut> cutOut(ArrayRef<Operation*> given, const Trial& trial) {
+std::optional<CutGraph> cutOut(ArrayRef<Operation*> given, const Trial& trial) {
   llvm::SmallSetVector<Operation*, 16> ops(given.begin(), given.end());
   SmallVector<Operation*> order, sources;
   SmallVector<Value> inputs, outputs;
@@ -172,21 +172,21 @@ std::optional<CutOut> cutOut(ArrayRef<Operation*> given, const Trial& trial) {
   std::string text;
   llvm::raw_string_ostream os(text);
   module->print(os, OpPrintingFlags().enableDebugInfo());
-  return CutOut{Graph::parse(text, "reproducer.mlir"), std::move(options), counted};
+  return CutGraph{Graph::parse(text, "reproducer.mlir"), std::move(options), counted};
 }
 
-std::optional<CutOut> narrow(func::FuncOp function, const Trial& trial,
-                             const std::function<bool(const CutOut&)>& shows) {
+std::optional<CutGraph> narrow(func::FuncOp function, const Trial& trial,
+                               const std::function<bool(const CutGraph&)>& shows) {
   SmallVector<Operation*> ops;
   for (Operation& op : function.getBody().front().without_terminator())
     if (!isa<ConstantOp, WeightOp>(op)) ops.push_back(&op);
-  auto shown = [&](ArrayRef<Operation*> some) -> std::optional<CutOut> {
+  auto shown = [&](ArrayRef<Operation*> some) -> std::optional<CutGraph> {
     if (some.empty()) return std::nullopt;
-    std::optional<CutOut> cut = cutOut(some, trial);
+    std::optional<CutGraph> cut = cutOut(some, trial);
     if (cut && !shows(*cut)) cut.reset();
     return cut;
   };
-  std::optional<CutOut> best = shown(ops);
+  std::optional<CutGraph> best = shown(ops);
   if (!best) return std::nullopt;
   size_t good = 0, bad = ops.size();  // lengths of prefixes
   while (bad - good > 1) {
@@ -241,7 +241,7 @@ static std::string optFlagsOf(const TrialOptions& trial) {
   return flags + " " + shellWord("--pass-pipeline=builtin.module(" + passes + ")");
 }
 
-Reproducer write(const CutOut& cut, const std::string& folder) {
+Reproducer write(const CutGraph& cut, const std::string& folder) {
   namespace fs = std::filesystem;
   std::error_code failed;
   fs::create_directories(folder, failed);

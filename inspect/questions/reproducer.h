@@ -12,7 +12,7 @@
 
 namespace lathe {
 
-struct CutOut {
+struct CutGraph {
   Graph graph;         ///< one entry point, "forward", of the ops that were cut out
   TrialOptions trial;  ///< inputs, weights and sizes that the ops had
   size_t ops = 0;      ///< without constants and weights
@@ -23,13 +23,13 @@ struct CutOut {
 /// that no input would bind become the numbers of the trial. Nothing if no value leaves the ops.
 /// The values of the inputs are those of the function's run in `trial`, rounded to the IR's dtypes.
 /// `trial` outlives what is cut out.
-std::optional<CutOut> cutOut(llvm::ArrayRef<mlir::Operation*> ops, const Trial& trial);
+std::optional<CutGraph> cutOut(llvm::ArrayRef<mlir::Operation*> ops, const Trial& trial);
 
 /// The least that still shows a mistake: the shortest prefix of the function for which `shows` is
 /// true, then its last op alone, or that with as few of the ops before it as it takes. Nothing if
 /// the whole function does not show it when cut out.
-std::optional<CutOut> narrow(mlir::func::FuncOp function, const Trial& trial,
-                             const std::function<bool(const CutOut&)>& shows);
+std::optional<CutGraph> narrow(mlir::func::FuncOp function, const Trial& trial,
+                               const std::function<bool(const CutGraph&)>& shows);
 
 /// What was written for somebody to look at.
 struct Reproducer {
@@ -42,6 +42,6 @@ struct Reproducer {
 /// Writes reproducer.mlir and one .npy file per input (.safetensors for bf16, which NumPy lacks)
 /// into a folder, which is made. The commands have the flags that stand for the trial's options;
 /// fusions given as functions have none. Throws Error (Io).
-Reproducer write(const CutOut& cut, const std::string& folder);
+Reproducer write(const CutGraph& cut, const std::string& folder);
 
 }  // namespace lathe

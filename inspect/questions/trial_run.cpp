@@ -101,7 +101,7 @@ Trial::Trial(ModuleOp recorded, const TrialOptions& options)
   tell("the recorded graph in float64");
   ChosenRun exact = runChoosing(recorded_, Precision::Float64);
   // What the others are measured by is rounding alone: they choose as this one does.
-  auto asExact = [&](size_t number, Choice& choice) {
+  auto asExact = [&](size_t number, OpChoice& choice) {
     for (size_t i = 0; i < choice.taken.size(); ++i)
       choice.taken[i] = exact.choices[number].taken[i].to(choice.computed[i].dtype());
   };
@@ -389,7 +389,7 @@ ChosenRun Trial::runChoosing(ModuleOp module, Precision precision, const TakeCho
   steering.steer = [&](Operation* op, const std::vector<Array>& operands,
                        std::vector<Array>& results) {
     const auto number = size_t(llvm::find(ops, op) - ops.begin());
-    Choice& choice = run.choices[number] = {operands, results, results};
+    OpChoice& choice = run.choices[number] = {operands, results, results};
     if (take) take(number, choice);
     results = choice.taken;
   };

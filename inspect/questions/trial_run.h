@@ -25,10 +25,10 @@ using TrialResults = std::vector<TrialResult>;
 /// A run, and what every choosing op of the module met in it.
 struct ChosenRun {
   TrialResults results;
-  std::vector<Choice> choices;  ///< empty ones for entry points that are not run
+  std::vector<OpChoice> choices;  ///< empty ones for entry points that are not run
 };
 /// Sees what the choosing op of a number met, and may change what it takes.
-using TakeChoice = std::function<void(size_t number, Choice& choice)>;
+using TakeChoice = std::function<void(size_t number, OpChoice& choice)>;
 
 /// How far right results may be from those wanted (`allowed` of deviationOf).
 struct Allowance {

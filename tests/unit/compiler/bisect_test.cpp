@@ -280,7 +280,7 @@ TEST(CutOut, TakesTheConstantsOfAnyNumberOfOps) {
     llvm::SmallVector<mlir::Operation*> ops;
     graph.impl().finished().walk([&](MulOp op) { ops.push_back(op); });
     ASSERT_EQ(ops.size(), n);
-    const std::optional<CutOut> cut = cutOut(ops, trial);
+    const std::optional<CutGraph> cut = cutOut(ops, trial);
     ASSERT_TRUE(cut.has_value());
     EXPECT_EQ(cut->ops, n);
     size_t constants = 0;

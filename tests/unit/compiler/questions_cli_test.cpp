@@ -106,6 +106,24 @@ TEST_F(QuestionsCli, TellsBeyondTheContractByTheExitStatus) {
   EXPECT_THAT(r.err, HasSubstr("this names the rewrite: lathe bisect " + kModel));
 }
 
+// The runtime is in the same process: a type of either that had the name of another's would take
+// its memory for its own.
+TEST_F(QuestionsCli, AGraphThatChoosesOftenIsRun) {
+  const std::string path = folder_ / "choices.mlir";
+  std::ofstream(path) << R"(func.func @forward(%x: tensor<3x8xf32> {lathe.name = "x"})
+    -> (tensor<3x8xf32> {lathe.name = "y"}, tensor<3x2xi64> {lathe.name = "best"}) {
+  %0 = lathe.floor %x : tensor<3x8xf32>
+  %1 = lathe.round %x : tensor<3x8xf32>
+  %2 = lathe.ceil %x : tensor<3x8xf32>
+  %3 = lathe.add %0, %1 : tensor<3x8xf32>, tensor<3x8xf32>
+  %4 = lathe.add %3, %2 : tensor<3x8xf32>, tensor<3x8xf32>
+  %values, %indices = lathe.top_k %x k 2 : tensor<3x8xf32>
+  return %4, %indices : tensor<3x8xf32>, tensor<3x2xi64>
+})";
+  EXPECT_THAT(outputOf("inspect " + path + " --check-numerics"), HasSubstr("program"));
+  EXPECT_THAT(outputOf("bisect " + path), HasSubstr("nothing is wrong"));
+}
+
 // What --check-numerics says to run next asks about the same compilation and the same data.
 TEST_F(QuestionsCli, CheckNumericsNamesTheBisectionWithAllFlagsOfTheCall) {
   const std::string pattern = folder_ / "wrong one.pdl.mlir", graph = write("a.mlir", "tanh");

@@ -158,7 +158,7 @@ TEST(ReproducerFiles, CommandsHaveAllFlagsOfTheCompilation) {
   const Tensor x = g.input("x0", DType::F32, {2}), y = g.input("x1", DType::BF16, {2});
   g.output("y0", x * g.weight("w", DType::F32, {2}));
   g.output("y1", exp(y));
-  CutOut cut{std::move(g), {}, 2};
+  CutGraph cut{std::move(g), {}, 2};
   cut.trial.inputs = {{"x0", Array(DType::F32, {2})}, {"x1", Array(DType::BF16, {2})}};
   cut.trial.weights = [](const std::string&) { return Array(DType::F32, {2}); };
   TemporaryFolder folder;
