@@ -393,6 +393,8 @@ void addCopies(func::FuncOp region, const std::string& name, KernelSet& set) {
 
 KernelSet fusedLinearKernels(func::FuncOp region, const std::string& name) {
   KernelSet parts = stepwiseKernels(region, name + "_parts");
+  // What no epilogue can be, such as a second layer, is left to the parts: no error.
+  ScopedDiagnosticHandler quiet(region.getContext(), [](Diagnostic&) { return success(); });
   std::optional<KernelSet> fused = FusedLinear(region, name).kernels();
   if (!fused || fused->variants.empty()) return parts;
   addCopies(region, name, *fused);

@@ -152,6 +152,30 @@ TEST(LayersOfOneShape, GiveWhatEachIsToGive) {
   }
 }
 
+// No kernel holds the other layer behind its own: they run as their parts, and nothing is said.
+TEST(LayersOfOneShape, WithOpsBehindEachAreNoError) {
+  Graph g;
+  const Dim rows = g.dim("rows", 1, 64);
+  for (const char* name : {"a", "b"}) {
+    const Tensor x = g.input(std::string("x") + name, DType::F32, {rows, 4});
+    const Tensor w = g.weight(name, DType::F32, {5, 4});
+    g.output(name, fused::linear(x, w, {.activation = Activation::relu}) + 1e-3);
+  }
+  testing::internal::CaptureStderr();
+  Session cuda(compile(g, {.backend = "cuda"}), {.device = "host"});
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  Session reference(compile(g, {.backend = "reference"}));
+  cuda.bindRandomWeights(3);
+  reference.bindRandomWeights(3);
+  Array x(DType::F32, {3, 4});
+  for (int64_t i = 0; i < x.size(); ++i) x.set(i, double(i % 7) - 3);
+  const Arrays inputs{{"xa", x}, {"xb", x}};
+  const Arrays got = cuda.run("forward", inputs), want = reference.run("forward", inputs);
+  for (const auto& [name, value] : want)
+    for (int64_t i = 0; i < value.size(); ++i)
+      ASSERT_NEAR(got.at(name).at(i), value.at(i), 1e-5) << name << " " << i;
+}
+
 // The halves of a gate that lie side by side, and those that take turns.
 TEST(GatedLayers, HalvesLieWhereverTheirSlicesSay) {
   for (int64_t stride : {1, 2}) {
