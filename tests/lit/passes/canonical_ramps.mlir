@@ -151,21 +151,25 @@ func.func @at_the_ends_of_ramps(%x: tensor<8xi1>, %a: tensor<8xf32>, %b: tensor<
 // CHECK: lathe.logical_and %[[P]], %arg0
 // CHECK: %[[S:.*]] = lathe.compare
 // CHECK: lathe.logical_and %[[S]], %arg1
-func.func @products_that_wrap(%x: tensor<4096xi1>, %y: tensor<?x?x?x?xi1, #lathe.dims<a, b, c, d>>) -> (tensor<4096xi1>, tensor<?x?x?x?xi1, #lathe.dims<a, b, c, d>>) {
+!q = tensor<?x?x?x?xi1, #lathe.dims<seq, seq, seq, seq>>
+!qi = tensor<?x?x?x?xi32, #lathe.dims<seq, seq, seq, seq>>
+!front = tensor<?x?x1x1xi32, #lathe.dims<seq, seq, 1, 1>>
+!back = tensor<?x?xi32, #lathe.dims<seq, seq>>
+func.func @products_that_wrap(%x: tensor<4096xi1>, %y: !q) -> (tensor<4096xi1>, !q) {
   %zero = lathe.constant dense<0> : tensor<i32>
   %million = lathe.constant dense<1048576> : tensor<i32>
   %i = lathe.iota <4096> axis 0 dtype i32
   %p = lathe.mul %i, %million : tensor<4096xi32>, tensor<i32>
   %u = lathe.compare ge %p, %zero : tensor<4096xi32>, tensor<i32>
   %v = lathe.logical_and %u, %x : tensor<4096xi1>, tensor<4096xi1>
-  %a = lathe.iota <a, 1, 1, 1> axis 0 dtype i32
-  %b = lathe.iota <1, b, 1, 1> axis 1 dtype i32
-  %c = lathe.iota <1, 1, c, 1> axis 2 dtype i32
-  %d = lathe.iota <1, 1, 1, d> axis 3 dtype i32
-  %ab = lathe.add %a, %b : tensor<?x1x1x1xi32, #lathe.dims<a, 1, 1, 1>>, tensor<1x?x1x1xi32, #lathe.dims<1, b, 1, 1>>
-  %cd = lathe.add %c, %d : tensor<1x1x?x1xi32, #lathe.dims<1, 1, c, 1>>, tensor<1x1x1x?xi32, #lathe.dims<1, 1, 1, d>>
-  %s = lathe.add %ab, %cd : tensor<?x?x1x1xi32, #lathe.dims<a, b, 1, 1>>, tensor<1x1x?x?xi32, #lathe.dims<1, 1, c, d>>
-  %e = lathe.compare ge %s, %zero : tensor<?x?x?x?xi32, #lathe.dims<a, b, c, d>>, tensor<i32>
-  %w = lathe.logical_and %e, %y : tensor<?x?x?x?xi1, #lathe.dims<a, b, c, d>>, tensor<?x?x?x?xi1, #lathe.dims<a, b, c, d>>
-  return %v, %w : tensor<4096xi1>, tensor<?x?x?x?xi1, #lathe.dims<a, b, c, d>>
+  %a = lathe.iota <seq, 1, 1, 1> axis 0 dtype i32
+  %b = lathe.iota <seq, 1, 1> axis 0 dtype i32
+  %c = lathe.iota <seq, 1> axis 0 dtype i32
+  %d = lathe.iota <seq> axis 0 dtype i32
+  %ab = lathe.add %a, %b : tensor<?x1x1x1xi32, #lathe.dims<seq, 1, 1, 1>>, tensor<?x1x1xi32, #lathe.dims<seq, 1, 1>>
+  %cd = lathe.add %c, %d : tensor<?x1xi32, #lathe.dims<seq, 1>>, tensor<?xi32, #lathe.dims<seq>>
+  %s = lathe.add %ab, %cd : !front, !back
+  %e = lathe.compare ge %s, %zero : !qi, tensor<i32>
+  %w = lathe.logical_and %e, %y : !q, !q
+  return %v, %w : tensor<4096xi1>, !q
 }

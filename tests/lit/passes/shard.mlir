@@ -187,6 +187,30 @@ func.func @by_hand(%x: tensor<4x4xf32>) -> tensor<4x6xf32> {
 
 // -----
 
+// What is made of weights may be cut by hand as they are: along its inputs here, and then the layer
+// is a sum and has no columns for the one behind it.
+// CHECK-LABEL: func.func @value_of_weights
+// CHECK: %[[X:.*]] = lathe.all_slice %arg0 axis 1 parts 2 over "tp" of 2
+// CHECK: %[[W:.*]] = lathe.weight "up@1/2" of "up" axis 1 parts 2 : tensor<8x2xf32>
+// CHECK: %[[N:.*]] = lathe.neg %[[W]]
+// CHECK: %[[P:.*]] = lathe.linear %[[X]], %[[N]]
+// CHECK: lathe.all_reduce sum %[[P]] over "tp" of 2 : tensor<3x8xf32>
+// CHECK: lathe.weight "down@0/2" of "down" axis 0 parts 2
+// CHECK: lathe.all_gather
+// CHECK-NOT: lathe.all_
+// CHECK: return
+func.func @value_of_weights(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %w = lathe.weight "up" : tensor<8x4xf32>
+  %d = lathe.weight "down" : tensor<4x8xf32>
+  %n = lathe.neg %w : tensor<8x4xf32>
+  %s = lathe.shard %n axis 1 over "tp" : tensor<8x4xf32>
+  %0 = lathe.linear %x, %s : tensor<3x4xf32>, tensor<8x4xf32>
+  %1 = lathe.linear %0, %d : tensor<3x8xf32>, tensor<4x8xf32>
+  return %1 : tensor<3x4xf32>
+}
+
+// -----
+
 // Addends of bf16 are rounded once, behind their sum and the residual; the rows that a rank keeps are
 // all that it gets.
 // CHECK-LABEL: func.func @rows

@@ -43,6 +43,43 @@ TEST(MeshByHand, MistakesAreNamedAtTheirLine) {
   expectIn(said, "and for 4 at two.mlir:3");
 }
 
+TEST(MeshByHand, TheGraphsRanksAreThoseOfEachStage) {
+  Mlps m(4);
+  m.g.output("y", m.y);
+  m.g.mesh("tp", 2);
+  expectIn(sharded(m.g, {.stages = 2}), "gate_proj.weight\" axis 0 parts 2");
+  EXPECT_EQ(compile(m.g, {.pipeline = {.mesh = {.stages = 2}}}).allRanks(), 4);
+  // One device has no stages: it simulates the ranks of one.
+  EXPECT_EQ(sharded(m.g, {.ranks = 4, .simulate = true, .stages = 2}),
+            sharded(m.g, {.ranks = 2, .simulate = true}));
+}
+
+TEST(MeshByHand, StagesThatThereAreNotAreTold) {
+  Mlps m(4);
+  m.g.output("y", m.y);
+  auto with = [&](const Mesh& mesh) { return errorOf([&] { (void)sharded(m.g, mesh); }); };
+  expectIn(with({.ranks = 4, .stages = 2, .stage = -1}), "mesh: stage -1 is none of 2");
+  expectIn(with({.ranks = 4, .stages = 2, .stage = 2}), "mesh: stage 2 is none of 2");
+  EXPECT_EQ(with({.ranks = 4, .stages = 2, .stage = 1}), "");
+  // Rows are shared within a stage.
+  expectIn(with({.ranks = 2, .splitRows = true, .stages = 2}),
+           "split rows are shared between the ranks of a layer, and each layer has one");
+  EXPECT_EQ(with({.ranks = 4, .splitRows = true, .stages = 2}), "");
+}
+
+TEST(MeshByHand, StagesAreSixtyFourAtMost) {
+  Graph g;
+  Tensor y = g.input("x", DType::F32, {3, 4});
+  const Tensor w = g.weight("w", DType::F32, {4, 4});
+  for (int i = 0; i < 65; ++i) y = fused::linear(y, w);
+  g.output("y", y);
+  auto with = [&](int64_t stages) {
+    return errorOf([&] { (void)sharded(g, {.ranks = stages, .stages = stages, .stage = 63}); });
+  };
+  EXPECT_EQ(with(64), "");
+  expectIn(with(65), "mesh: expected from 1 to 64 stages, got 65");
+}
+
 //===--- weights ----------------------------------------------------------------------------===//
 
 TEST(WeightsByHand, TheyAreCutWhereTheUserSays) {
