@@ -314,8 +314,15 @@ Dim GraphImpl::dim(std::string_view name, int64_t lo, int64_t hi, int64_t multip
 }
 
 void GraphImpl::entry(std::string_view name, std::source_location at) {
-  if (name.empty() || name == "load" || module_->lookupSymbol(StringRef(name)))
-    fail("entry point name '" + replaceInvalidUtf8(name) + "' is empty, reserved or taken", at);
+  const std::string given = "entry point name '" + replaceInvalidUtf8(name) + "' ";
+  if (name.empty()) fail(given + "is empty", at);
+  if (name == "load") fail(given + "is reserved for what loads the weights", at);
+  if (module_->lookupSymbol(StringRef(name)))
+    fail(given + "is taken" +
+             (name == "forward" ? "; what is recorded before the first Graph::entry goes into "
+                                  "'forward': begin with Graph::entry, or leave it out"
+                                : ""),
+         at);
   expectName("entry point", name, at);
   if (!entries_.empty()) close(entries_.back());
   OpBuilder b = OpBuilder::atBlockEnd(module_->getBody());

@@ -20,7 +20,8 @@ namespace lathe {
 namespace {
 
 constexpr const char* kLogitsSection = "logits";
-// Kernels of another machine round otherwise; other weights are far from this.
+// Kernels of another machine round otherwise. Weights of other numbers are far from this, and those
+// that are rounded to few bits may not be.
 constexpr double kTolerance = 0.02;
 
 // A state as rows of which the first positions are in use.

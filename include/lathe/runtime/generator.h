@@ -89,8 +89,9 @@ class Generator {
   /// for an empty one.
   void saveCache(const std::string& path);
   /// Makes room for `positions` tokens and reads such a file: position() and ids() are as when it
-  /// was written. The last token is computed again, and must get the logits that are in the file:
-  /// Error(InvalidFile) for a cache of another model, of other weights or of another dtype.
+  /// was written. The last token is computed again, and must get the logits that are in the file
+  /// within 2 % of the largest, as on another machine: Error(InvalidFile) for a cache of another
+  /// model, of another dtype, or of weights that give others. Rounded ones, as int8, may not.
   void loadCache(const std::string& path, int64_t positions = 1);
 
  private:

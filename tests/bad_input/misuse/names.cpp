@@ -139,6 +139,14 @@ Table takenNames() {
        },
        kArgument,
        {"entry point name 'forward'", "taken"}},
+      {"entry_behind_a_weight",
+       [] {
+         Graph g;
+         g.weight("w", DType::F32, {4});
+         g.entry("forward");
+       },
+       kArgument,
+       {"'forward' is taken", "begin with Graph::entry"}},
       {"entry_load", [] { Graph().entry("load"); }, kArgument, {"'load'", "reserved"}},
       {"entry_named_as_a_dim",
        [] {
