@@ -318,6 +318,19 @@ TEST(BatchEngine, ShortPromptsAreReadTogetherAsLongAsThereIsTime) {
   }
 }
 
+// What is left of the time behind a short prompt is taken to its last token, by no longer prompt.
+TEST(BatchEngine, APromptThatJustFitsIsReadInTheSameStep) {
+  for (auto [length, fits] : {std::pair<size_t, bool>{8, true}, {9, false}}) {
+    EngineOfFake e(3, {.chunkWhileRunning = 16});
+    Ended ended;
+    for (const std::vector<int>& prompt : {std::vector<int>{1}, std::vector<int>(length, 2)})
+      e.engine.submit(
+          {.prompt = prompt, .options = {.newTokens = 20}, .onEnd = ended.at(int(prompt.size()))});
+    e.engine.step();
+    EXPECT_EQ(e.engine.counts().stepTexts, fits ? 2 : 1) << length;
+  }
+}
+
 // One that is longer than what is left of the time has the next step's for itself.
 TEST(BatchEngine, APromptThatDoesNotFitWaitsForTheNextStep) {
   EngineOfFake e(3, {.chunkWhileRunning = 16});
@@ -377,6 +390,9 @@ TEST(BatchEngine, TakesOverWhatSlotsHold) {
   e.finish();
   EXPECT_EQ(ended.ends[1].reusedTokens, 33);
   EXPECT_EQ(ended.ends[2].reusedTokens, 29);
+  // A prompt is as long as it was asked, however much of it is not read again.
+  EXPECT_EQ(ended.ends[1].promptTokens, int64_t(longer.size()));
+  EXPECT_EQ(ended.ends[2].promptTokens, int64_t(prompt.size()));
   EXPECT_EQ(ended.ends[1].text.ids(), alone(longer, {.newTokens = 20}).ids());
   EXPECT_EQ(ended.ends[2].text.ids(), alone(prompt, {.newTokens = 9}).ids());
 }
@@ -497,6 +513,10 @@ TEST(BatchEngine, RefusesMistakes) {
               [&] { e.engine.submit({.prompt = {1}, .options = {.resume = true}}); });
   expectError(ErrorCode::InvalidArgument, "expected from 1 to 8 texts at once, got 9",
               [] { EngineOfFake tooMany(9); });
+  for (const BatchEngineOptions& options :
+       {BatchEngineOptions{.maxWaiting = 0}, BatchEngineOptions{.chunkWhileRunning = 0}})
+    expectError(ErrorCode::InvalidArgument, "expected options of at least 1, got 0",
+                [&] { EngineOfFake none(1, options); });
   // An id that the model does not have is told to whoever asks, not to those who run.
   Ended ended;
   e.engine.submit({.prompt = {1}, .options = {.newTokens = 9}, .onEnd = ended.at(0)});
@@ -591,6 +611,9 @@ TEST(BatchEngine, LogitsThatAreNoNumbersEndTheirTextsAlone) {
   }
   EXPECT_EQ(engine.counts().failed, 2);
   EXPECT_EQ(engine.counts().finished, 2);
+  int64_t generated = 0;
+  for (const auto& [name, end] : ended.ends) generated += int64_t(end.text.ids().size());
+  EXPECT_EQ(engine.counts().generatedTokens, generated) << "those of texts that failed, too";
 }
 
 TEST(BatchEngine, StopLetsTextsFinishAndCutsThemAtTheDeadline) {
