@@ -422,12 +422,13 @@ TEST(OnnxEdges, AnOpenSizeOfNothing) {
 }
 
 TEST(OnnxEdges, PiecesOfASequence) {
-  // keepdims is of pieces of one place that no split names.
-  EXPECT_EQ(
-      shapeOf(run(inner("SplitToSequence", {"x", "split"}, {"s"}, attribute("keepdims", 0)) +
-                      nodeOf("SequenceAt", {"s", "at"}),
-                  test::someNumbers({2, 3}), 17, {1, 3}, ints("split", {1, 1}) + one("at", 0))),
-      (Sizes{1, 3}));
+  // keepdims is of pieces of one place that no split names, neither a list nor a number.
+  for (const std::string& split : {ints("split", {1, 1}), one("split", 1)})
+    EXPECT_EQ(
+        shapeOf(run(inner("SplitToSequence", {"x", "split"}, {"s"}, attribute("keepdims", 0)) +
+                        nodeOf("SequenceAt", {"s", "at"}),
+                    test::someNumbers({2, 3}), 17, {1, 3}, split + one("at", 0))),
+        (Sizes{1, 3}));
   // The last piece is the rest.
   EXPECT_EQ(numbersOf(run(
                 inner("SplitToSequence", {"x", "two"}, {"s"}) + nodeOf("SequenceAt", {"s", "two"}),
