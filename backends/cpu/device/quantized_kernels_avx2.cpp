@@ -100,13 +100,24 @@ inline int32_t wordAt(const char* at) {
   return word;
 }
 
-// Up to four lines of some registers of 8 columns, as long as 16 bits hold the sums, times the
-// upper, middle and lower bytes of `rows` rows, or the only ones that rows in 8 bits have. Bytes of
-// weights times those of A would not fit: only halves are multiplied so.
+// The lower or the upper halves of 32 bytes, each in a byte of its own.
+inline __m256i halvesAt(const char* at, int half) {
+  const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
+  return _mm256_and_si256(half ? _mm256_srli_epi16(bytes, 4) : bytes, _mm256_set1_epi8(15));
+}
+
+// Lines of 8 products each, at most 15 * 128, whose sum 16 bits hold; and elements of a chunk that
+// has no more of them.
+constexpr int kLines = 4;
+constexpr int64_t kShortChunk = 8 * kLines;
+
+// Up to kLines lines of some registers of 8 columns times the upper, middle and lower bytes of
+// `rows` rows, or the only ones that rows in 8 bits have. Bytes of weights times those of A would
+// not fit: only halves are multiplied so.
 template <int rows, int pieces, int columns>
 inline void halvesTimesBytes(const char* b, int lines, const char* const (&bytes)[rows],
                              int64_t chunk, __m256i (&sum)[columns][rows][pieces]) {
-  const __m256i low = _mm256_set1_epi8(15), ones = _mm256_set1_epi16(1);
+  const __m256i ones = _mm256_set1_epi16(1);
   __m256i part[columns][rows][pieces];
   for (int c = 0; c < columns; ++c)
     for (int r = 0; r < rows; ++r)
@@ -116,10 +127,7 @@ inline void halvesTimesBytes(const char* b, int lines, const char* const (&bytes
   for (int line = 0; line < lines; ++line)
     for (int half = 0; half < 2; ++half) {
       __m256i w[columns];
-      for (int c = 0; c < columns; ++c) {
-        w[c] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b + line * 256 + c * 32));
-        w[c] = _mm256_and_si256(half ? _mm256_srli_epi16(w[c], 4) : w[c], low);
-      }
+      for (int c = 0; c < columns; ++c) w[c] = halvesAt(b + line * 256 + c * 32, half);
       for (int r = 0; r < rows; ++r)
         for (int piece = 0; piece < pieces; ++piece) {
           const char* at = bytes[r] + piece * chunk + line * 8 + half * 4;
@@ -153,17 +161,15 @@ inline void addScaled(const QuantizedPanel& p, const QuantizedRows& a, int64_t c
   }
 }
 
-// Elements of a chunk whose products 16 bits hold until its end.
-constexpr int64_t kShortChunk = 32;
-
-// Whole chunks of that length, and rows in 8 bits. Most models of 4 bits have a scale for every 32
-// elements, so what a chunk takes beside its products counts: nothing here leaves the registers.
+// Whole chunks of kShortChunk elements, and rows in 8 bits. Most models of 4 bits have a scale for
+// every 32 elements, so what a chunk takes beside its products counts: nothing here leaves the
+// registers.
 template <int rows>
 void shortChunks(const QuantizedPanel& p, const QuantizedRows& a, int64_t chunk0, int64_t chunk1,
                  float* acc) {
-  constexpr int columns = rows == 1 ? 4 : 2, lines = kShortChunk / 8;
+  constexpr int columns = rows == 1 ? 4 : 2;
   constexpr int64_t recordBytes = fixedPointBytes(kShortChunk, 1), chunkBytes = kShortChunk * 32;
-  const __m256i low = _mm256_set1_epi8(15), ones = _mm256_set1_epi16(1);
+  const __m256i ones = _mm256_set1_epi16(1);
   for (int64_t chunk = chunk0; chunk < chunk1; ++chunk) {
     const char* record[rows];
     for (int r = 0; r < rows; ++r) record[r] = a.x + r * a.stride + chunk * recordBytes;
@@ -175,13 +181,10 @@ void shortChunks(const QuantizedPanel& p, const QuantizedRows& a, int64_t chunk0
       const char* b = p.q + chunk * chunkBytes + c0 * 32;
       __m256i part[columns][rows];
 #pragma clang loop unroll_count(2)
-      for (int line = 0; line < lines; ++line)
+      for (int line = 0; line < kLines; ++line)
         for (int half = 0; half < 2; ++half) {
           __m256i w[columns];
-          for (int c = 0; c < columns; ++c) {
-            w[c] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b + line * 256 + c * 32));
-            w[c] = _mm256_and_si256(half ? _mm256_srli_epi16(w[c], 4) : w[c], low);
-          }
+          for (int c = 0; c < columns; ++c) w[c] = halvesAt(b + line * 256 + c * 32, half);
           for (int r = 0; r < rows; ++r) {
             const __m256i x = _mm256_set1_epi32(wordAt(record[r] + 16 + line * 8 + half * 4));
             for (int c = 0; c < columns; ++c) {
@@ -206,7 +209,6 @@ void shortChunks(const QuantizedPanel& p, const QuantizedRows& a, int64_t chunk0
 template <int rows, int pieces>
 void fixedPointPanel(const QuantizedPanel& p, const QuantizedRows& a, int64_t chunk0,
                      int64_t chunk1, float* acc) {
-  constexpr int kLines = 4;  // of 8 products each, at most 15 * 128: 16 bits hold their sum
   constexpr int columns = pieces == 1 ? 2 : 1;
   if (pieces == 1 && p.chunk == kShortChunk) {
     const int64_t whole = p.depth / kShortChunk, last = chunk1 < whole ? chunk1 : whole;
