@@ -24,6 +24,7 @@ SmallVector<StringAttr> dimsOf(RankedTensorType type) {
 DimExpr exprOf(StringAttr dim) { return *DimExpr::parse(std::string_view(dim.data(), dim.size())); }
 
 std::optional<DimExpr> dimExprOf(RankedTensorType type, int64_t axis) {
+  if (!type.isDynamicDim(axis)) return DimExpr(type.getDimSize(axis));
   StringAttr dim = dimOf(type, axis);
   if (!dim) return std::nullopt;
   return exprOf(dim);

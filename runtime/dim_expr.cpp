@@ -7,7 +7,9 @@
 
 namespace lathe {
 
-DimExpr::DimExpr(int64_t value) { add({}, value); }
+DimExpr::DimExpr(int64_t value) {
+  if (value != 0) terms_.emplace_back(Monomial(), value);
+}
 
 DimExpr DimExpr::symbol(std::string_view name) {
   DimExpr e;
@@ -15,11 +17,18 @@ DimExpr DimExpr::symbol(std::string_view name) {
   return e;
 }
 
-void DimExpr::add(const Monomial& monomial, int64_t coefficient) {
-  int64_t& c = terms_[monomial];
+void DimExpr::add(Monomial monomial, int64_t coefficient) {
+  if (coefficient == 0) return;
+  auto at = std::lower_bound(terms_.begin(), terms_.end(), monomial,
+                             [](const auto& term, const Monomial& m) { return term.first < m; });
+  if (at == terms_.end() || at->first != monomial) {
+    terms_.emplace(at, std::move(monomial), coefficient);
+    return;
+  }
+  int64_t& c = at->second;
   // Sizes beyond 2^63 are refused where shapes are checked; saturating keeps this total.
   if (__builtin_add_overflow(c, coefficient, &c)) c = coefficient > 0 ? INT64_MAX : INT64_MIN;
-  if (c == 0) terms_.erase(monomial);
+  if (c == 0) terms_.erase(at);
 }
 
 DimExpr DimExpr::operator+(const DimExpr& other) const {
@@ -43,12 +52,20 @@ static int64_t productOf(int64_t a, int64_t b) {
 
 DimExpr DimExpr::operator*(const DimExpr& other) const {
   DimExpr e;
+  // Most sizes are numbers, whose product keeps the other's terms in their order.
+  if (const auto number = asConstant()) {
+    if (*number == 0) return e;
+    e = other;
+    for (auto& term : e.terms_) term.second = productOf(term.second, *number);
+    return e;
+  }
+  if (other.asConstant()) return other * *this;
   for (auto& [m, c] : terms_)
     for (auto& [n, d] : other.terms_) {
       Monomial k = m;
       k.insert(k.end(), n.begin(), n.end());
       std::sort(k.begin(), k.end());
-      e.add(k, productOf(c, d));
+      e.add(std::move(k), productOf(c, d));
     }
   return e;
 }
@@ -66,13 +83,12 @@ std::string DimExpr::text() const {
     if (wantsFactor) s += std::to_string(magnitude);
     for (size_t i = 0; i < m.size(); ++i) s += (i || wantsFactor ? "*" : "") + m[i];
   };
-  // The constant term sorts first in the map and is written last. A leading minus is avoided where
+  // The constant term sorts first and is written last. A leading minus is avoided where
   // a positive term exists.
-  const auto constant = terms_.find({});
   for (bool positive : {true, false})
     for (auto& [m, c] : terms_)
       if (!m.empty() && (c > 0) == positive) append(m, c);
-  if (constant != terms_.end()) append({}, constant->second);
+  if (terms_.front().first.empty()) append({}, terms_.front().second);
   return s;
 }
 
@@ -133,7 +149,7 @@ std::optional<DimExpr> DimExpr::dividedBy(const DimExpr& divisor) const {
       return std::nullopt;
     Monomial rest;
     std::set_difference(m.begin(), m.end(), dm.begin(), dm.end(), std::back_inserter(rest));
-    quotient.add(rest, c / dc);
+    quotient.add(std::move(rest), c / dc);
   }
   return quotient;
 }
@@ -183,7 +199,7 @@ std::optional<DimExpr> DimExpr::parse(std::string_view text) {
       ++i;
     }
     std::sort(monomial.begin(), monomial.end());
-    sum.add(monomial, coefficient);
+    sum.add(std::move(monomial), coefficient);
   }
   return sum;
 }

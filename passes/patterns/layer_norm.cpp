@@ -43,7 +43,7 @@ Value build(Match& m, const Centered& c, const AverageForm& variance, double eps
   return m.make("lathe.layer_norm", {m[c.x], g, {}}, {{"epsilon", epsilon}});
 }
 
-void bare(DagPattern& p, RootSpelling spelling) {
+void bareLayerNorm(DagPattern& p, RootSpelling spelling) {
   Centered c = centered(p);
   AverageForm variance = averageForm(p, square(p, c.value));
   RootForm f = rootForm(p, c.value, variance.value, spelling);
@@ -137,7 +137,7 @@ void addLayerNormPatterns(PatternLibrary& library, MLIRContext* context) {
   for (RootSpelling s : {RootSpelling::Product, RootSpelling::Quotient}) {
     const char* kind = s == RootSpelling::Product ? "" : "-quotient";
     addPattern(library, context, std::string("layer_norm") + kind,
-               [&](DagPattern& p) { bare(p, s); });
+               [&](DagPattern& p) { bareLayerNorm(p, s); });
     addPattern(library, context, std::string("layer_norm-of-moments") + kind,
                [&](DagPattern& p) { ofMoments(p, s); });
   }

@@ -58,7 +58,7 @@ Tensor anyConvolution(DagPattern& p, const Tensor& x, const Tensor& w) {
   return p.anyAttribute(p.anyAttribute(t, "strides"), "padding");
 }
 
-void bare(DagPattern& p) {
+void barePatches(DagPattern& p) {
   Tensor x = p.any(), w = p.any();
   Tensor convolved = anyConvolution(p, x, w);
   p.root(convolved);
@@ -92,7 +92,7 @@ void patchesWithBias(DagPattern& p) {
 }  // namespace
 
 void addPatchifyPatterns(PatternLibrary& library, MLIRContext* context) {
-  addPattern(library, context, "patchify", bare);
+  addPattern(library, context, "patchify", barePatches);
   addPattern(library, context, "patchify-bias", patchesWithBias);
 }
 

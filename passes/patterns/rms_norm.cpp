@@ -30,7 +30,7 @@ Value build(Match& m, const Tensor& x, const Tensor& gain, const AverageForm& av
   return m.make("lathe.rms_norm", {m[x], g}, {{"epsilon", epsilon}});
 }
 
-void bare(DagPattern& p, RootSpelling spelling) {
+void bareRmsNorm(DagPattern& p, RootSpelling spelling) {
   Tensor x = p.any();
   AverageForm average = averageForm(p, p.anyOf({mul(x, x), pow(x, p.constant(2))}));
   RootForm f = rootForm(p, x, average.value, spelling);
@@ -39,7 +39,7 @@ void bare(DagPattern& p, RootSpelling spelling) {
 }
 
 // x * (gain / sqrt(..)): the gain is in the factor.
-void gainInFactor(DagPattern& p) {
+void rmsGainInFactor(DagPattern& p) {
   Tensor x = p.any(), gain = p.any();
   AverageForm average = averageForm(p, p.anyOf({mul(x, x), pow(x, p.constant(2))}));
   RootForm f = rootForm(p, gain, average.value, RootSpelling::Product);
@@ -47,7 +47,7 @@ void gainInFactor(DagPattern& p) {
   p.replaceWith([=](Match& m) { return build(m, x, gain, average, epsilonOf(m, f)); });
 }
 
-void withGain(DagPattern& p) {
+void rmsWithGain(DagPattern& p) {
   Tensor x = p.any(), gain = p.any();
   Tensor norm = anyRmsNorm(p, x, {});
   Tensor rounded = roundingCast(p, norm);
@@ -81,11 +81,12 @@ Tensor anyRmsNorm(DagPattern& p, const Tensor& x, const Tensor& gain) {
 }
 
 void addRmsNormPatterns(PatternLibrary& library, MLIRContext* context) {
-  addPattern(library, context, "rms_norm", [](DagPattern& p) { bare(p, RootSpelling::Product); });
+  addPattern(library, context, "rms_norm",
+             [](DagPattern& p) { bareRmsNorm(p, RootSpelling::Product); });
   addPattern(library, context, "rms_norm-quotient",
-             [](DagPattern& p) { bare(p, RootSpelling::Quotient); });
-  addPattern(library, context, "rms_norm-factor", gainInFactor);
-  addPattern(library, context, "rms_norm-gain", withGain);
+             [](DagPattern& p) { bareRmsNorm(p, RootSpelling::Quotient); });
+  addPattern(library, context, "rms_norm-factor", rmsGainInFactor);
+  addPattern(library, context, "rms_norm-gain", rmsWithGain);
 }
 
 }  // namespace lathe

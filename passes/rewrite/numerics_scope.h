@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "lathe/passes/numerics.h"
+#include "passes/rewrite/content_hash.h"
 
 namespace mlir {
 class FrozenRewritePatternSet;
@@ -22,6 +23,7 @@ struct NumericsPolicy {
   Evaluator evaluate = {};
   /// Of exactness.cpp: made when the first fusion is compared.
   std::shared_ptr<const mlir::FrozenRewritePatternSet> elementaryForm = {};
+  HashedTexts hashedTexts{};  ///< of the matches that were compared
 };
 
 /// Sets the policy of a context for its own lifetime. Without any, the mode is `relaxed`.

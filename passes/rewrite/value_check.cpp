@@ -11,7 +11,9 @@
 #include "lathe/runtime/error.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/xxhash.h"
+#include "passes/rewrite/content_hash.h"
 #include "passes/rewrite/cost.h"
+#include "passes/rewrite/numerics_scope.h"
 #include "passes/rewrite/retype.h"
 
 using namespace mlir;
@@ -337,8 +339,8 @@ double costOf(const CutOut& cut, const SymbolValues& symbols) {
       sum += count;
     });
     function.walk([&](Operation* op) {
-      if (auto cost = op->hasTrait<OpTrait::IsTerminator>() ? std::nullopt : lathe::costOf(op))
-        sum += evaluate(cost->flops, symbols);
+      if (op->hasTrait<OpTrait::IsTerminator>()) return;
+      if (auto cost = lathe::costOf(op, symbols)) sum += evaluate(cost->flops, symbols);
     });
   }
   return sum;
@@ -463,7 +465,12 @@ std::optional<std::string> check(const CutOut& cut, ModuleOp graph, const Evalua
   if (draws.empty()) draws.push_back({*largest});
   if (costOf(cut, *largest) <= kCheap) return wordsOf(differenceOnAll(cut, evaluate, draws));
   std::vector<Draw> inFull = draws;
-  auto isTooDear = [&](const Draw& d) { return costOf(cut, d.symbols) > kBearable; };
+  std::map<SymbolValues, double> costs;  // few sizes, each in many draws
+  auto isTooDear = [&](const Draw& d) {
+    auto [cost, isNew] = costs.try_emplace(d.symbols);
+    if (isNew) cost->second = costOf(cut, d.symbols);
+    return cost->second > kBearable;
+  };
   std::erase_if(inFull, isTooDear);
   constexpr std::pair<int64_t, int64_t> kDivisors[] = {{32, 16}, {32, 8},   {64, 16}, {64, 8},
                                                        {16, 4},  {128, 16}, {8, 2}};
@@ -484,11 +491,8 @@ std::optional<std::string> check(const CutOut& cut, ModuleOp graph, const Evalua
 // What was found for a pair of functions; models repeat their layers.
 class Known {
  public:
-  using Key = std::pair<uint64_t, uint64_t>;
   template <class Find>
-  std::optional<std::string> of(const std::string& text, Find find) {
-    const auto hash = llvm::xxh3_128bits(llvm::arrayRefFromStringRef(text));
-    const Key key{hash.high64, hash.low64};
+  std::optional<std::string> of(const Hash128& key, Find find) {
     {
       std::lock_guard lock(mutex_);
       if (auto known = found_.find(key); known != found_.end()) return known->second;
@@ -503,7 +507,7 @@ class Known {
  private:
   static constexpr size_t kMost = 1 << 16;
   std::mutex mutex_;
-  std::map<Key, std::optional<std::string>> found_;
+  std::map<Hash128, std::optional<std::string>> found_;
 };
 
 // Layers differ in the names of their weights alone: numbers in order of appearance make them
@@ -523,16 +527,14 @@ std::optional<std::string> valueDifference(const CutOut& cut, ModuleOp graph,
                                            const Evaluator& evaluate, bool special) {
   static Known known;
   numberWeights(cut);
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  // In local scope nothing is printed ahead in search of names for long attributes.
-  cut.module.get()->print(os,
-                          OpPrintingFlags().printGenericOpForm().assumeVerified().useLocalScope());
+  auto* dialect = cut.module.get().getContext()->getLoadedDialect<LatheDialect>();
+  HashedTexts own;
+  ContentHash hash(dialect && dialect->numerics ? dialect->numerics->hashedTexts : own);
+  hash.add(cut.module.get());
+  hash.add(uint64_t(special));
   if (graph)
-    for (auto dim : graph.getOps<DimOp>())
-      os << dim.getName() << dim.getLo() << '/' << dim.getHi() << '/' << dim.getMultiple() << ' ';
-  os << special;
-  return known.of(text, [&] { return check(cut, graph, evaluate, special); });
+    for (auto dim : graph.getOps<DimOp>()) hash.add(dim);
+  return known.of(hash.value(), [&] { return check(cut, graph, evaluate, special); });
 }
 
 }  // namespace lathe

@@ -19,7 +19,7 @@ std::string messageOf(const std::string& module) {
   context.loadAllAvailableDialects();
   auto kernels = mlir::parseSourceString<mlir::ModuleOp>(module, &context);
   try {
-    cpu::compileKernels(*kernels, cpu::codegenTiers()[0]);
+    cpu::compileKernels(*kernels, cpu::codegenTiers()[0]).get();
   } catch (const Error& e) {
     return e.what();
   }

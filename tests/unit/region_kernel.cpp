@@ -133,7 +133,7 @@ RegionKernelUnderTest::RegionKernelUnderTest(const std::string& text, const Regi
   if (failed(kernel)) throw std::runtime_error(messages);
   if (failed(mlir::verify(*kernels))) throw std::runtime_error(messages);
   kernel_ = *kernel;
-  std::string bytes = cpu::compileKernels(*kernels, tier);
+  std::string bytes = cpu::compileKernels(*kernels, tier).get();
   char name[] = "/tmp/lathe_region_XXXXXX";
   int file = mkstemp(name);
   if (file < 0 || write(file, bytes.data(), bytes.size()) != ssize_t(bytes.size()))

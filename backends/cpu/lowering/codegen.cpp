@@ -130,13 +130,16 @@ void tellAssembly(const llvm::Module& module, llvm::TargetMachine& machine, cons
   }
 }
 
-struct Compiled {
-  std::string object, failure;
+// Kernels as LLVM IR; a context belongs to one thread at a time.
+struct Translated {
+  std::unique_ptr<llvm::LLVMContext> context = std::make_unique<llvm::LLVMContext>();
+  std::unique_ptr<llvm::Module> module;
+  std::string failure;
 };
 
-// Reports by value: no exception may pass through frames of MLIR or LLVM.
-Compiled compile(ModuleOp kernels, const Tier& tier, const CodeObserver& onCode) {
-  Compiled out;
+// Reports by value, as all that follows: no exception may pass through frames of MLIR or LLVM.
+Translated translated(ModuleOp kernels, const Tier& tier, const CodeObserver& onCode) {
+  Translated out;
   ScopedDiagnosticHandler diagnostics(kernels.getContext(), [&](Diagnostic& d) {
     out.failure += d.str() + "\n";
     return success();
@@ -146,41 +149,56 @@ Compiled compile(ModuleOp kernels, const Tier& tier, const CodeObserver& onCode)
     if (out.failure.empty()) out.failure = "lowering to the LLVM dialect failed";
     return out;
   }
-  llvm::LLVMContext context;
-  auto module = translateModuleToLLVMIR(kernels, context, "kernels");
+  out.module = translateModuleToLLVMIR(kernels, *out.context, "kernels");
+  if (!out.module && out.failure.empty()) out.failure = "translation to LLVM IR failed";
+  return out;
+}
+
+struct Compiled {
+  std::string object, failure;
+};
+
+Compiled compiled(llvm::Module& module, const Tier& tier, const CodeObserver& onCode) {
+  Compiled out;
   auto machine = targetMachine(tier, out.failure);
-  if (!module || !machine) {
-    if (out.failure.empty()) out.failure = "translation to LLVM IR failed";
-    return out;
-  }
-  module->setTargetTriple(machine->getTargetTriple());
-  module->setDataLayout(machine->createDataLayout());
-  for (llvm::Function& f : *module) {
+  if (!machine) return out;
+  module.setTargetTriple(machine->getTargetTriple());
+  module.setDataLayout(machine->createDataLayout());
+  for (llvm::Function& f : module) {
     if (f.isDeclaration()) continue;
     f.addFnAttr("target-cpu", "x86-64");
     f.addFnAttr("target-features", tier.features);
     f.addFnAttr("prefer-vector-width", tier.avx512 ? "512" : "256");
     f.addFnAttr(llvm::Attribute::NoUnwind);
   }
-  optimize(*module, *machine);
+  optimize(module, *machine);
   if (onCode) {
-    tellLlvm(*module, tier, onCode);
-    tellAssembly(*module, *machine, tier, onCode);
+    tellLlvm(module, tier, onCode);
+    tellAssembly(module, *machine, tier, onCode);
   }
-  out.object = emitted(*module, *machine, llvm::CodeGenFileType::ObjectFile);
+  out.object = emitted(module, *machine, llvm::CodeGenFileType::ObjectFile);
   if (out.object.empty()) out.failure = "the x86-64 target writes no object files";
   return out;
 }
 
 }  // namespace
 
-std::string compileKernels(ModuleOp kernels, const Tier& tier, const CodeObserver& onCode) {
-  Compiled compiled = compile(kernels, tier, onCode);
-  if (!compiled.failure.empty() && compiled.object.empty())
-    throw Error(ErrorCode::Unsupported, "expected the " + tier.name +
-                                            " kernels to compile, got: " + compiled.failure +
-                                            "; report the region that they come from");
-  return linkShared(compiled.object);
+std::future<std::string> compileKernels(ModuleOp kernels, const Tier& tier,
+                                        const CodeObserver& onCode) {
+  Translated input = translated(kernels, tier, onCode);
+  // Who is told of the code is told of tier after tier, on the thread that asked.
+  const std::launch when = onCode ? std::launch::deferred : std::launch::async;
+  auto object = std::async(when, [input = std::move(input), tier, onCode] {
+    Compiled code{"", input.failure};
+    if (input.module) code = compiled(*input.module, tier, onCode);
+    if (code.object.empty())
+      throw Error(ErrorCode::Unsupported, "expected the " + tier.name +
+                                              " kernels to compile, got: " + code.failure +
+                                              "; report the region that they come from");
+    return linkShared(code.object);
+  });
+  if (onCode) object.wait();
+  return object;
 }
 
 }  // namespace lathe::cpu

@@ -2,6 +2,7 @@
 #pragma once
 // Kernels in scf, arith, math and the LLVM dialect to machine code.
 #include <functional>
+#include <future>
 #include <string>
 
 #include "backends/cpu/lowering/tier.h"
@@ -16,9 +17,11 @@ namespace lathe::cpu {
 using CodeObserver = std::function<void(std::string, std::string, std::string, std::string)>;
 
 /// Bytes of an x86-64 shared object that exports every kernel of the module. The module is lowered
-/// in place and is of no further use. Throws Error with the collected diagnostics.
-std::string compileKernels(mlir::ModuleOp kernels, const Tier& tier,
-                           const CodeObserver& onCode = {});
+/// in place and is of no further use. LLVM's part, which takes the most time, runs on a thread of
+/// its own, so that tiers are compiled beside each other; with an observer it is done on return.
+/// `get` throws Error with the collected diagnostics.
+std::future<std::string> compileKernels(mlir::ModuleOp kernels, const Tier& tier,
+                                        const CodeObserver& onCode = {});
 
 /// Bytes of the shared object of one ELF object, by LLVM's linker inside this process. The object
 /// may call libm and the C library's memory functions only; those are resolved in the process that

@@ -130,6 +130,7 @@ class CpuBackend final : public Backend {
     module.getContext()->appendDialectRegistry(dialects);
     module.getContext()->loadAllAvailableDialects();
     llvm::json::Object regions;
+    std::map<std::string, std::future<std::string>> objects;
     for (const cpu::Tier& tier : request.allTiers ? cpu::codegenTiers() : hostTiers()) {
       OwningOpRef<ModuleOp> code = ModuleOp::create(kernels.getLoc());
       for (auto f : kernels.getOps<func::FuncOp>()) {
@@ -144,8 +145,9 @@ class CpuBackend final : public Backend {
                                 {"sizes", llvm::json::Array(kernel->sizes)}};
         regions[tier.name + "/" + kernel->name] = std::move(info);
       }
-      program.blobs["code." + tier.name] = cpu::compileKernels(*code, tier, request.onCode);
+      objects["code." + tier.name] = cpu::compileKernels(*code, tier, request.onCode);
     }
+    for (auto& [name, object] : objects) program.blobs[name] = object.get();
     std::string text;
     llvm::raw_string_ostream(text) << llvm::json::Value(std::move(regions));
     program.blobs["regions"] = text;

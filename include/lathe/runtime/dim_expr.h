@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace lathe {
@@ -39,11 +40,13 @@ class DimExpr {
   /// This expression divided by a constant or a product of symbols, if that is exact.
   std::optional<DimExpr> dividedBy(const DimExpr& divisor) const;
 
-  const std::map<Monomial, int64_t>& terms() const { return terms_; }
+  /// Products of symbols with their coefficients, none of which is 0; a constant term comes first.
+  using Terms = std::vector<std::pair<Monomial, int64_t>>;
+  const Terms& terms() const { return terms_; }
 
  private:
-  void add(const Monomial& monomial, int64_t coefficient);
-  std::map<Monomial, int64_t> terms_;  // no zero coefficients
+  void add(Monomial monomial, int64_t coefficient);
+  Terms terms_;  // sorted by monomial
 };
 
 }  // namespace lathe

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/rewrite/content_hash.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/xxhash.h"
+#include "mlir/IR/BuiltinAttributes.h"
+
+using namespace mlir;
+
+namespace lathe {
+
+static Hash128 hashOf(llvm::ArrayRef<uint8_t> bytes) {
+  const auto hash = llvm::xxh3_128bits(bytes);
+  return {hash.high64, hash.low64};
+}
+
+template <class Printed>
+void ContentHash::addText(Printed printed) {
+  auto [known, isNew] = texts_.try_emplace(printed.getAsOpaquePointer());
+  if (isNew) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    printed.print(os);
+    known->second = hashOf(llvm::arrayRefFromStringRef(text));
+  }
+  words_.append({known->second.first, known->second.second});
+}
+void ContentHash::add(Attribute attribute) { addText(attribute); }
+void ContentHash::add(Type type) { addText(type); }
+
+// Each list is led by its length: no two ops give the same words.
+void ContentHash::add(Operation* op) {
+  add(Attribute(op->getName().getIdentifier()));
+  add(Attribute(op->getAttrDictionary()));
+  add(op->getNumOperands());
+  for (Value v : op->getOperands()) add(values_.try_emplace(v, values_.size()).first->second);
+  add(op->getNumResults());
+  for (Value v : op->getResults()) {
+    values_.try_emplace(v, values_.size());
+    add(v.getType());
+  }
+  add(op->getNumSuccessors());
+  for (Block* block : op->getSuccessors())
+    add(blocks_.try_emplace(block, blocks_.size()).first->second);
+  add(op->getNumRegions());
+  for (Region& region : op->getRegions()) {
+    add(region.getBlocks().size());
+    for (Block& block : region) add(block);
+  }
+}
+
+void ContentHash::add(Block& block) {
+  add(blocks_.try_emplace(&block, blocks_.size()).first->second);
+  add(block.getNumArguments());
+  for (BlockArgument argument : block.getArguments()) {
+    values_.try_emplace(argument, values_.size());
+    add(argument.getType());
+  }
+  add(block.getOperations().size());
+  for (Operation& op : block) add(&op);
+}
+
+Hash128 ContentHash::value() const {
+  return hashOf({reinterpret_cast<const uint8_t*>(words_.data()), words_.size_in_bytes()});
+}
+
+}  // namespace lathe
