@@ -47,7 +47,7 @@ MUTANTS = [
            "products of types without a kernel leave their results as they were",
            ("state_storage_test", "cpu_matmul_test",)),
     Mutant("cpu/read-pattern-never-better", "backends/cpu/device/read_pattern.cpp",
-           "best = middle;",
+           "    best = rate;\n",
            "",
            "the slowest way to read memory that was tried first is kept",
            ("read_pattern_test",)),

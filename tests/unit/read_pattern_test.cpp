@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -108,12 +109,26 @@ TEST(ReadPattern, AnotherHasToBeClearlyFaster) {
   EXPECT_EQ(chooseReadPattern({{30, 33, 36}}, kGain), 2) << "the fastest of two";
   EXPECT_EQ(chooseReadPattern({{30, 40}, {30, 40}, {30, 30}, {30, 30}}, kGain), 0);
   EXPECT_EQ(chooseReadPattern({{30, 40}, {30, 40}, {30, 40}, {30, 30}}, kGain), 1);
+  EXPECT_EQ(chooseReadPattern({{30, 36}, {30, 36}, {30, 31}, {30, 29}}, kGain), 1)
+      << "by little in one round";
 }
 
-TEST(ReadPattern, DisturbancesDoNotChooseWhatIsSlower) {
-  // As measured where four streams are the fastest; half of all rates are disturbed.
+TEST(ReadPattern, DisturbancesSeldomChooseWhatIsSlower) {
+  // As measured where four streams are the fastest; half of all rates are disturbed. Several
+  // measurements are voted on, so that a seldom error does not decide.
+  std::map<size_t, int> chosen;
   for (unsigned seed = 0; seed < 1000; ++seed)
-    ASSERT_EQ(chooseReadPattern(disturbed({32, 19, 23, 22, 31}, 0.5, 16, seed), kGain), 0) << seed;
+    ++chosen[chooseReadPattern(disturbed({32, 19, 23, 22, 31}, 0.5, 16, seed), kGain)];
+  EXPECT_GE(chosen[0] + chosen[4], 985) << "as fast but for a thirtieth";
+  EXPECT_GE(chosen[0], 970) << chosen[1] << chosen[2] << chosen[3] << chosen[4];
+}
+
+// An eighth, which votes of three measurements then find.
+TEST(ReadPattern, WhatIsFasterByLittleIsMostlyFoundBesideOthers) {
+  int found = 0;
+  for (unsigned seed = 0; seed < 1000; ++seed)
+    found += chooseReadPattern(disturbed({20, 15, 22, 22.5, 19}, 0.3, 16, seed), kGain) == 3;
+  EXPECT_GE(found, 600);
 }
 
 TEST(ReadPattern, OneStreamIsFoundWhereItIsFaster) {

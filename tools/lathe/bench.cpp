@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "backends/cpu/device/read_memory.h"
 #include "lathe/runtime/batch_generator.h"
 #include "lathe/runtime/error.h"
 #include "lathe/runtime/generator.h"
@@ -104,7 +105,8 @@ class Bench {
       decode.flops = work->flops;
       decode.bytes = work->held;
       // Weights that stay in the cache between steps are not read from memory.
-      if (work->held / double(std::max<int64_t>(1, flags_.tokens)) <= lastCacheBytes()) {
+      if (work->held / double(std::max<int64_t>(1, flags_.tokens)) <=
+          double(cpu::lastCacheBytes())) {
         decode.bytes = 0;
         console().note(
             "the weights fit into the processor's cache: no share of the read bandwidth");

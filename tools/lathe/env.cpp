@@ -57,16 +57,17 @@ Json readsOf(const cpu::ReadPatterns& patterns) {
                                              {"bytes_per_second", patterns[kind].bytesPerSecond}};
   return reads;
 }
-// "f32 and bf16 in 1 stream, int8 and int4 in 4 streams with prefetch": kinds that are read alike
-// stand together.
+// "f32 and bf16 in 1 stream, int8 and int4 in 4 streams with prefetch 1 KiB ahead": kinds that are
+// read alike stand together.
 std::string readsText(const Json& reads) {
   std::vector<std::pair<std::string, std::string>> ways;  // and the kinds that are read so
   for (cpu::WeightKind kind : cpu::kWeightKinds) {
     const std::string name(cpu::nameOf(kind));
     const int streams = reads.at(name).at("streams").get<int>();
+    const int ahead = reads.at(name).at("prefetch_bytes").get<int>();
     const std::string way =
         fmt::format("in {} stream{}{}", streams, streams == 1 ? "" : "s",
-                    reads.at(name).at("prefetch_bytes").get<int>() ? " with prefetch" : "");
+                    ahead ? fmt::format(" with prefetch {} KiB ahead", ahead / 1024.0) : "");
     auto same = std::find_if(ways.begin(), ways.end(), [&](auto& w) { return w.first == way; });
     if (same == ways.end())
       ways.emplace_back(way, name);

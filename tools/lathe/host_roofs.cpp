@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/lathe/host_roofs.h"
 
-#include <unistd.h>
-
 #include <filesystem>
 #include <optional>
 
@@ -99,11 +97,6 @@ MachineRoofs hostRoofs(bool anew) {
     console().note("the measured roofs could not be kept: " + std::string(e.what()));
   }
   return roofs;
-}
-
-double lastCacheBytes() {
-  long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return bytes > 0 ? double(bytes) : double(32 << 20);
 }
 
 }  // namespace lathe::cli

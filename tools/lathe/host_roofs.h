@@ -15,7 +15,4 @@ MachineRoofs hostRoofs(bool anew);
 /// LATHE_CACHE_DIR, else XDG_CACHE_HOME/lathe, else ~/.cache/lathe; empty where there is none.
 std::string hostRoofsPath();
 
-/// Bytes of the last cache; that of a common processor where a virtual machine hides it.
-double lastCacheBytes();
-
 }  // namespace lathe::cli

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "lathe/runtime/backend_plugin.h"
+#include "backends/cpu/device/read_memory.h"
 #include "lathe/runtime/error.h"
 #include "lathe/runtime/thread_pool.h"
 #include "tools/lathe/console.h"
@@ -138,7 +139,7 @@ void measureKernels(const SelftestFlags& flags) {
       api.backends(flags.backend.empty() ? "cpu" : flags.backend);
   if (flags.threads) ThreadPool::setGlobalThreads(flags.threads);
   MachineRoofs machine = hostRoofs(true);
-  const int64_t flush = int64_t(std::min(2 * lastCacheBytes(), kMostFlushBytes));
+  const int64_t flush = int64_t(std::min(double(cpu::twiceLastCache()), kMostFlushBytes));
   std::vector<MeasuredKernel> measured;
   Progress progress("measuring");
   for (const std::string& backend : backends)

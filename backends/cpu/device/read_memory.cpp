@@ -4,8 +4,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <map>
 #include <string>
+#include <system_error>
 
 #include "backends/cpu/device/isa_region.h"
 #include "lathe/runtime/error.h"
@@ -40,6 +45,21 @@ void readAndKeep(const char* base, int64_t gap, int streams, int64_t lines, int6
 
 LATHE_ISA_END
 
+std::string levelName(int index) { return "cache/index" + std::to_string(index); }
+// What a file of one word says; "" without it.
+std::string wordIn(const std::filesystem::path& path) {
+  std::string word;
+  std::ifstream(path) >> word;
+  return word;
+}
+// "3", "32768K" or "1M"; 0 for anything else.
+int64_t numberIn(const std::filesystem::path& path) {
+  int64_t number = 0;
+  char unit = 0;
+  std::ifstream(path) >> number >> unit;
+  return std::max<int64_t>(number, 0) << (unit == 'K' ? 10 : unit == 'M' ? 20 : 0);
+}
+
 }  // namespace
 
 Pages::Pages(int64_t bytes) : bytes_(bytes) {
@@ -58,10 +78,26 @@ void readStreams(const char* base, int64_t gap, int streams, int64_t lines, int6
   readAndKeep(base, gap, streams, lines, prefetch, turn);
 }
 
-int64_t twiceLastCache() {
-  const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return 2 * (bytes > 0 ? int64_t(bytes) : int64_t(32) << 20);
+int64_t lastCacheBytes(const std::string& cpus) {
+  int last = 0;
+  std::map<std::string, int64_t> pieces;  // by the processors that share one
+  std::error_code failure;
+  for (const auto& cpu : std::filesystem::directory_iterator(cpus, failure))
+    for (int index = 0; std::filesystem::exists(cpu.path() / levelName(index)); ++index) {
+      const std::filesystem::path cache = cpu.path() / levelName(index);
+      const int level = int(numberIn(cache / "level"));
+      if (level < std::max(last, 3)) continue;
+      if (level > last) pieces.clear();
+      last = level;
+      pieces[wordIn(cache / "shared_cpu_list")] = numberIn(cache / "size");
+    }
+  int64_t sum = 0;
+  for (const auto& [sharers, bytes] : pieces) sum += bytes;
+  const long told = sum > 0 ? long(sum) : sysconf(_SC_LEVEL3_CACHE_SIZE);
+  return told > 0 ? int64_t(told) : int64_t(32) << 20;
 }
+
+int64_t twiceLastCache() { return 2 * lastCacheBytes(); }
 
 double secondsNow() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();

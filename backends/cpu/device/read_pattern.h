@@ -84,8 +84,8 @@ const std::vector<ReadPattern>& readPatterns();
 /// Rates of all patterns, measured one after the other. What disturbs a round disturbs its
 /// patterns alike, or one of them, so that rounds are judged one by one.
 using ReadRound = std::vector<double>;
-/// The index of the pattern to take: the default, unless in three rounds of four another was
-/// faster by `gain`; then the one with the best ratio to it in the middle of all rounds.
+/// The index of the pattern to take: the default, unless another was faster in five rounds of eight
+/// and its upper quartile is so by `gain`; then the one with the best upper quartile.
 size_t chooseReadPattern(const std::vector<ReadRound>& rounds, double gain);
 /// How far the rates of a pattern vary: the middle one's distance from the best, as a share of it.
 double spreadOf(const std::vector<ReadRound>& rounds, size_t pattern);

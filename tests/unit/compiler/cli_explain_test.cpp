@@ -165,7 +165,7 @@ TEST(CliEnv, TellsHowEachKindOfWeightsIsRead) {
   for (auto [kind, way] : {std::pair("f32", "1, \"prefetch\": 0, \"bytes_per_second\": 2e10"),
                            {"bf16", "4, \"prefetch\": 1024, \"bytes_per_second\": 4.5e10"},
                            {"int8", "4, \"prefetch\": 0, \"bytes_per_second\": 3e10"},
-                           {"int4", "4, \"prefetch\": 1024, \"bytes_per_second\": 1e10"}}) {
+                           {"int4", "2, \"prefetch\": 4096, \"bytes_per_second\": 1e10"}}) {
     const std::string before = "\"" + std::string(kind) + "\": {\"streams\": ";
     ASSERT_NE(text.find(before), std::string::npos) << text;
     const size_t from = text.find(before) + before.size();
@@ -174,12 +174,12 @@ TEST(CliEnv, TellsHowEachKindOfWeightsIsRead) {
   std::ofstream(kept) << text;
   EXPECT_THAT(
       outputOf("env", own),
-      HasSubstr("reads f32 in 1 stream, bf16 and int4 in 4 streams with prefetch, int8 in 4 "
-                "streams, up to 45.0 GB/s"));
+      HasSubstr("reads f32 in 1 stream, bf16 in 4 streams with prefetch 1 KiB ahead, int8 in 4 "
+                "streams, int4 in 2 streams with prefetch 4 KiB ahead, up to 45.0 GB/s"));
   const JsonValue reads =
       JsonValue::parse(outputOf("env --json", own), "env").at("cpu_rates").at("reads");
   EXPECT_EQ(reads.at("f32").at("streams").asInt(), 1);
-  EXPECT_EQ(reads.at("int4").at("prefetch_bytes").asInt(), 1024);
+  EXPECT_EQ(reads.at("int4").at("prefetch_bytes").asInt(), 4096);
   EXPECT_EQ(reads.at("f32").at("bytes_per_second").asDouble(), 2e10);
   EXPECT_EQ(reads.at("int8").at("bytes_per_second").asDouble(), 3e10);
 }
