@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <latch>
 #include <thread>
 
@@ -88,6 +89,8 @@ TEST_F(HostDriverTest, writesPastTheEndAreToldWithoutChecks) {
   auto* p = static_cast<int*>(d->allocate(100, "victim"));
   launch(*d, f, configOf(1, 1, 32), p, int64_t(25));
   EXPECT_THAT(messageOf([&] { d->synchronize(); }), HasSubstr("past the end of victim"));
+  EXPECT_THAT(messageOf([&] { d->release(p); }),
+              HasSubstr("a kernel wrote past the end of victim (buffer of 100 bytes)"));
   if (host::haveAsan()) return;  // which reports faults in its own way, and ends the program
   auto* q = static_cast<int*>(d->allocate(1024, "page"));
   launch(*d, f, configOf(1, 1, 32), q, int64_t(256));
@@ -112,6 +115,8 @@ TEST_F(HostDriverTest, recordedLaunchesRunAgainWithTheirArguments) {
     d->copy(q, p, 33 * 4);
     x = 100;
     EXPECT_THAT(messageOf([&] { d->upload(p, &x, 4); }), HasSubstr("upload inside record"));
+    EXPECT_THAT(messageOf([&] { d->download(&x, p, 4); }), HasSubstr("download inside record"));
+    EXPECT_THAT(messageOf([&] { d->record([] {}); }), HasSubstr("record inside record"));
   });
   EXPECT_EQ(read(*d, p, 33)[0], 0) << "recording must not run";
   d->replay(*recorded);
@@ -449,6 +454,25 @@ TEST_F(HostDriverTest, textsAreCompiledOnce) {
   // Nothing of the work is left over.
   for (const auto& entry : std::filesystem::directory_iterator(cache))
     EXPECT_NE(entry.path().filename().string().substr(0, 4), "new-") << entry.path();
+}
+
+// Another version of a compiler makes other code of the same text.
+TEST_F(HostDriverTest, anotherCompilerCompilesAnew) {
+  const std::vector<host::KernelText> texts = {{"a", kernel("a", "int* p", "p[0] = 1;")}};
+  auto compiledBy = [&](const std::string& version) {
+    const std::string path = folder_ + "/" + version;
+    std::ofstream(path) << "#!/bin/sh\nif [ \"$1\" = --version ]; then echo g++ " << version
+                        << "; else exec " << host::findProgram("c++") << " \"$@\"; fi\n";
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+    setenv("LATHE_HOST_CXX", path.c_str(), 1);
+    host::HostCompiler compiler(host::Mode::Fast, folder_ + "/kept");
+    unsetenv("LATHE_HOST_CXX");
+    compiler.compile(texts);
+    return compiler.compiled();
+  };
+  EXPECT_EQ(compiledBy("12.1"), 1);
+  EXPECT_EQ(compiledBy("12.1"), 0);
+  EXPECT_EQ(compiledBy("12.2"), 1);
 }
 
 // As ranks do that are threads of one process.

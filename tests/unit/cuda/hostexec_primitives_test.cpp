@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host twin's primitives: conversions bit by bit, arithmetic that nothing makes undefined,
 // collectives, copies and fragments, against plain loops.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <bit>
 #include <cmath>
 #include <limits>
+
+#include "backends/cuda/hostexec/sanitizer.h"
 
 #include "lathe/runtime/error.h"
 #include "tests/unit/cuda/host_cases.h"
@@ -298,6 +301,79 @@ TEST_F(HostPrimitives, bankConflictsCountRowsAndNotTurns) {
   EXPECT_EQ(conflicts("0"), 0u);               // one row
   EXPECT_EQ(conflicts("(lane & 1) * 8"), 2u);  // two rows of one group, in each of two tiles
   EXPECT_EQ(conflicts("(lane & 3) * 8"), 6u);
+}
+
+// What no GPU forgives ends the kernel, and names the thread and the line.
+TEST_F(HostPrimitives, misuseIsToldWithItsPlace) {
+  struct Misuse {
+    const char* body;  ///< of 64 threads, with `in` of 256 bytes
+    std::string report;
+  };
+  const std::string shared =
+      "LATHE_DYN_SHARED(raw); LATHE_SHARED(u64, bar, 2); const int t = threadIdx.x;"
+      " const u32 at = smem_addr(raw); ";
+  const Misuse all[] = {
+      {"named_sync(0, 64);", "named_sync(0, 64): expected an id in 1..15 and whole warps of the "},
+      {"named_sync(16, 64);", "named_sync(16, 64): expected an id in 1..15"},
+      {"named_sync(1, 48);", "named_sync(1, 48): expected an id in 1..15 and whole warps"},
+      {"named_sync(1, 96);", "named_sync(1, 96): expected an id in 1..15 and whole warps"},
+      {"named_sync(1, t < 32 ? 64 : 32);",
+       "misuse_4.cu:4 expects 32 threads, earlier ones at "
+       "misuse_4.cu:4 expect 64"},
+      {"mbar_wait(bar, 0);", "wait on an mbarrier that was not initialised: "},
+      {"mbar_arrive(bar + 1);", "arrive on an mbarrier that was not initialised: "},
+      {"if (t == 0) { mbar_init(bar, 1); mbar_arrive_expect_tx(bar, 16); mbar_arrive(bar); }",
+       "mbarrier: more arrivals than its count of 1: block (0,0,0) thread (0,0,0)"},
+      {"if (t == 0) { mbar_init(bar, 1); bulk_load(raw, in, 24, bar); }",
+       "bulk copy: size and addresses must be multiples of 16, "},
+      {"if (t == 0) { mbar_init(bar, 1); bulk_load(raw, in + 2, 16, bar); }",
+       "bulk copy: size and addresses must be multiples of 16, "},
+      {"if (t == 0) { mbar_init(bar, 1); bulk_load(raw + 8, in, 16, bar); }",
+       "bulk copy: size and addresses must be multiples of 16, "},
+      {"cp_async_16(at + 8, in);", "cp.async of 16 bytes: misaligned shared address, "},
+      {"cp_async_8(at, in + 1);", "cp.async of 8 bytes: misaligned global address, "},
+      {"cp_async_8(at, in, 12);", "cp.async: at most 8 bytes can be copied, got 12, "},
+      {"ld_shared_16(at + 4);", "misaligned 16-byte access to dynamic shared memory + 4 (512 "},
+      {"ld_shared_16(0x7ffffff0u);", "shared memory out of bounds: address 0x7ffffff0 by "},
+      {"u32 r[4]; ldmatrix_x4(r, at + 8);",
+       "ldmatrix: row address dynamic shared memory + 8 (512 bytes) is not 16-byte aligned, "},
+      {"smem_addr(in);", "smem_addr of a pointer outside the block's shared memory: "},
+      {"LATHE_SHARED(float, big, 60000); big[t] = 0;",
+       "shared memory exceeds 227 KiB at array big: "},
+      {"counter_add_acq_rel((u32*)in + 64, 1);", "counter outside every buffer: "},
+      {"counter_load_acquire((u32*)in - 1);", "counter outside every buffer: "},
+      {"volatile float deep[1 << 16]; deep[t] = 1; ((float*)in)[t] = deep[t];",
+       "memory fault at the stack guard: a kernel thread uses more than 124 KiB of stack by "},
+      {"if (t < 32)\nnamed_sync(1, 64);\nelse\nnamed_sync(2, 64);",
+       "threads 0-31: wait at named_sync misuse_22.cu:5\n    block (0,0,0) threads 32-63: wait at "
+       "named_sync misuse_22.cu:7"},
+  };
+  std::vector<KernelCode> codes;
+  for (const Misuse& m : all) {
+    const std::string name = "misuse_" + std::to_string(codes.size());
+    std::string text = kernel("int* in", shared + m.body, 64);
+    codes.push_back({name, text.replace(text.find("probe"), 5, name), "", ""});
+  }
+  const auto functions = driver_->load(codes);
+  void* in = driver_->allocate(256, "in");
+  driver_->zero(in, 256);
+  for (size_t i = 0; i < functions.size(); ++i) {
+    const bool isFault = all[i].report.starts_with("memory fault");
+    if (isFault && host::haveAsan()) continue;  // whose own report ends the program
+    void* arguments[] = {&in};
+    driver_->launch(functions[i], configOf(1, 1, 64, 512), arguments);
+    std::string told = "nothing";
+    try {
+      driver_->synchronize();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::Numeric);
+      told = e.what();
+    }
+    EXPECT_THAT(told, testing::HasSubstr(all[i].report)) << codes[i].source;
+    if (told.find("at array big") == told.npos)
+      EXPECT_THAT(told, testing::HasSubstr(codes[i].name + ".cu:"));
+  }
+  driver_->release(in);
 }
 
 }  // namespace
