@@ -362,6 +362,29 @@ TEST_F(RegionCuda, FindsRowsBeyond31BitsIn64) {
   };
   EXPECT_NE(sourceOf("40000").find("(i64)"), std::string::npos) << sourceOf("40000");
   EXPECT_EQ(sourceOf("20000").find("(i64)"), std::string::npos) << sourceOf("20000");
+  // Rows of any number are counted in 64 bits.
+  EXPECT_NE(sourceOf("m").find("const i64 row = "), std::string::npos) << sourceOf("m");
+}
+
+// Approximations of exp and of quotients are hidden by the rounding to 16 bits, of every result.
+TEST_F(RegionCuda, ApproximatesWhereEveryResultIsRounded) {
+  const std::string wide = "f32[m, 64]", small = "bf16[m, 64]";
+  auto sourceOf = [&](const std::string& types, const std::string& values) {
+    return RegionKernelUnderTest("func.func @f(%x: " + small + ") -> (" + types +
+                                     ") { %w = lathe.cast %x to f32 : " + small +
+                                     "\n %s = lathe.sigmoid %w : " + wide +
+                                     "\n %r = lathe.cast %s to bf16 : " + wide + "\n return " +
+                                     values + " : " + types + " }",
+                                 {"cuda", std::nullopt, 0})
+        .printed()
+        .kernels[0]
+        .source;
+  };
+  const std::string rounded = sourceOf(small, "%r");
+  EXPECT_NE(rounded.find("fast_exp("), rounded.npos) << rounded;
+  EXPECT_NE(rounded.find("fast_div("), rounded.npos) << rounded;
+  for (const std::string& source : {sourceOf(wide, "%s"), sourceOf(small + ", " + wide, "%r, %s")})
+    EXPECT_EQ(source.find("fast_"), source.npos) << source;
 }
 
 // A piece of a row has been read by some of its threads alone: what they kept of it is no row.

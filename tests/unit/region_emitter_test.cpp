@@ -48,6 +48,26 @@ TEST_P(RegionEmitter, RefusesOpsThatAreNotRowKernels) {
   }
 }
 
+TEST_P(RegionEmitter, RefusesRegionsWithoutResultsOrNamesOfDims) {
+  const std::pair<const char*, const char*> all[] = {
+      {"func.func @f(%a: f32[m, n]) { return }", "a region has results\n"},
+      {"func.func @f(%a: tensor<?x4xf32>) -> f32[4] { %0 = lathe.reduce_sum %a axes [0] : "
+       "tensor<?x4xf32>\n return %0 : f32[4] }",
+       "lathe.reduce_sum has a dim without a name\n"},
+      {"func.func @f(%a: f32[4], %b: tensor<?xf32>) -> f32[4] { %0 = lathe.exp %a : f32[4]\n "
+       "return %0 : f32[4] }",
+       "an operand has a dim without a name\n"},
+  };
+  for (const auto& [text, said] : all) {
+    try {
+      compile(text);
+      ADD_FAILURE() << "expected a diagnostic of " << text;
+    } catch (const std::runtime_error& e) {
+      EXPECT_STREQ(e.what(), said);
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, RegionEmitter, ::testing::ValuesIn(regionTargets()),
                          [](const auto& info) { return info.param.name; });
 
