@@ -12,15 +12,15 @@ using namespace mlir;
 namespace lathe::cuda {
 namespace {
 
-// "768 bytes, 192 flops, at least 0.00 us at 4.3 TB/s"
+// "768 bytes, 192 flops, at least 0.00 us at 4.6 TB/s"
 std::string costLine(const std::optional<Cost>& cost) {
   if (!cost) return "";
   DimExpr bytes = cost->read + cost->written;
   std::string text = bytes.text() + " bytes, " + cost->flops.text() + " flops";
   if (auto number = bytes.asConstant()) {
     char time[64];
-    std::snprintf(time, sizeof time, ", at least %.2f us at 4.3 TB/s",
-                  double(*number) / kMemoryBandwidth * 1e6);
+    std::snprintf(time, sizeof time, ", at least %.2f us at %.1f TB/s",
+                  double(*number) / kMemoryBandwidth * 1e6, kMemoryBandwidth / 1e12);
     text += time;
   }
   return "// " + text + "\n";
