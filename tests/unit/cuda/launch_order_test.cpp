@@ -119,6 +119,12 @@ TEST_F(LaunchOrder, AKernelWithoutAWaitBreaksTheChain) {
   launch(hasty, 1, 1);
   launch(late, 2, 0, true);
   EXPECT_EQ(report(), "clean");
+  // It ends with its last thread: one that waits is enough.
+  const auto one = load("one", "if (t == 63) grid_dep_wait();");
+  launch(writes, 0, 1);
+  launch(one, 1, 1, true);
+  launch(late, 2, 0, true);
+  EXPECT_EQ(report(), "clean");
 }
 
 TEST_F(LaunchOrder, TheFirstLaunchOfARecordingOverlapsNothing) {

@@ -62,10 +62,13 @@ TEST(TuningChoice, OldVersionsAndUnknownChoicesAreLeftToTheModel) {
 }
 
 TEST(TuningChoice, RecordsOfOtherArchitecturesAreLeftOut) {
-  TuningRecord r = record("problem one", "third");
-  r.major = 10;
-  LocalRecords local({r});
-  EXPECT_EQ(chosenCandidate(question()), 0u);
+  for (const auto [major, minor] : {std::pair(10, 0), {9, 1}, {8, 9}, {8, 0}}) {
+    TuningRecord r = record("problem one", "third");
+    r.major = major;
+    r.minor = minor;
+    LocalRecords local({r});
+    EXPECT_EQ(chosenCandidate(question()), 0u) << major << "." << minor;
+  }
 }
 
 TEST(TuningChoice, FilesThatCannotBeReadAreErrors) {
