@@ -99,6 +99,23 @@ TEST_F(HostDriverTest, writesPastTheEndAreToldWithoutChecks) {
                     HasSubstr("thread (0,0,0)"), HasSubstr("over.cu:4")));
 }
 
+// As on a GPU, whose context is lost, but that the driver goes on when the error has been told.
+TEST_F(HostDriverTest, workBehindAnErrorIsLeftOut) {
+  auto d = open("check");
+  auto f = d->load({{"store", kernel("store", "int* p, i64 n", "p[n] = 1;", 32), "", ""}})[0];
+  auto *p = static_cast<int*>(d->allocate(8, "p")), *q = static_cast<int*>(d->allocate(8, "q"));
+  const int sevens[] = {7, 7};
+  d->upload(p, sevens, 8);
+  d->zero(q, 8);
+  launch(*d, f, configOf(1, 1, 32), p, int64_t(2));
+  d->copy(q, p, 8);
+  launch(*d, f, configOf(1, 1, 32), q, int64_t(3));
+  EXPECT_THAT(messageOf([&] { d->synchronize(); }), HasSubstr("write of 4 bytes at p + 8"));
+  EXPECT_EQ(read(*d, q, 2)[0], 0);
+  d->copy(q, p, 8);
+  EXPECT_EQ(read(*d, q, 2)[0], 7);
+}
+
 TEST_F(HostDriverTest, recordedLaunchesRunAgainWithTheirArguments) {
   auto d = open();
   auto f = d->load({{"add",
@@ -410,6 +427,19 @@ TEST_F(HostDriverTest, trafficIsCounted) {
   EXPECT_LE(launches[1].traffic.distinctRead, 5u * 12 * 1000);
   EXPECT_EQ(launches[1].barriers, 12u);
   EXPECT_TRUE(d->takeLaunches().empty());
+  // What a launch wrote itself it does not fetch.
+  auto again = d->load({{"again",
+                         kernel("again", "int* p, int* q",
+                                "p[threadIdx.x] = 1;\nblock_sync();\n"
+                                "q[threadIdx.x] = p[63 - threadIdx.x];"),
+                         "", ""}})[0];
+  auto *p = static_cast<int*>(d->allocate(256, "p")), *q = static_cast<int*>(d->allocate(256, "q"));
+  launch(*d, again, configOf(1, 1, 64), p, q);
+  d->synchronize();
+  const LaunchRecord own = d->takeLaunches().at(0);
+  EXPECT_EQ(own.traffic.read, 256u);
+  EXPECT_EQ(own.traffic.distinctRead, 0u);
+  EXPECT_EQ(own.traffic.distinctWritten, 512u);
 }
 
 TEST_F(HostDriverTest, compileErrorsShowNumberedLines) {

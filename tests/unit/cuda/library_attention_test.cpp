@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "backends/cuda/device/attention_call.h"
 #include "backends/cuda/device/program_code.h"
 #include "backends/cuda/hostexec/host_driver.h"
 #include "lathe/frontend/graph.h"
@@ -205,6 +206,36 @@ TEST(LibraryAttention, ItIsTheLastCandidateOfPromptsAlone) {
     EXPECT_NE(asked.answer, q.candidates.size() - 1) << "not without a measurement";
   }
   EXPECT_EQ(prompts, 4u);
+}
+
+// Operands begin in the middle of buffers and of scratch memory; without keys there is no call.
+TEST(LibraryAttention, OperandsLieWhereTheirViewsBegin) {
+  auto buffer = [](int i) { return Argument{Argument::Kind::Buffer, i, 0}; };
+  const Argument scratch{Argument::Kind::Scratch, 1, 32};
+  PlainAttention a;
+  a.keys = DimExpr::symbol("keys");
+  a.q = {buffer(0), 16, 1, 2, 3};
+  a.k = {buffer(0), a.keys * 8, 4, 5, 6};
+  a.v = {scratch, 8, 7, 8, 9};
+  a.y = {buffer(1), 0, 1, 1, 1};
+  a.lengths = Argument{Argument::Kind::Scratch, 0, 0};
+  auto callFor = [&](int64_t keys) {
+    return AttentionCall(
+        a, [=](const DimExpr& e) { return e.evaluate({{"keys", keys}}).value(); },
+        [](const Argument& at) { return at.index * 256 + *at.value.asConstant(); });
+  };
+  const AttentionCall call = callFor(5);
+  std::array<std::byte, 512> first{}, second{}, scratchMemory{};
+  void* buffers[] = {first.data(), second.data()};
+  const LibraryAttentionOperands o = call.operands(buffers, scratchMemory.data());
+  EXPECT_EQ(o.q, first.data() + 32);
+  EXPECT_EQ(o.k, first.data() + 80);
+  EXPECT_EQ(o.v, scratchMemory.data() + 256 + 32 + 16);
+  EXPECT_EQ(o.y, second.data());
+  EXPECT_EQ(static_cast<const void*>(o.lengths), scratchMemory.data());
+  EXPECT_EQ(call.attention().keys, 5);
+  EXPECT_TRUE(call.some());
+  EXPECT_FALSE(callFor(0).some());
 }
 
 // A program that asks for the library's time alone says what is missing.
