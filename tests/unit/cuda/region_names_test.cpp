@@ -137,6 +137,28 @@ TEST(RegionNames, AreThoseOfThePartsThatOperandsPlay) {
             (std::vector<std::string>{"cache", "cache2", "value", "positions", "out0", "out1"}));
 }
 
+// Nor does a record of measurements hang on what a region is called, or on the model's lines.
+TEST(RegionNames, AreNoPartOfATuningProblem) {
+  mlir::DialectRegistry registry;
+  registry.insert<LatheDialect, mlir::func::FuncDialect>();
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  auto problemOf = [&](const std::string& name, const std::string& op, const std::string& at) {
+    const std::string type = "tensor<4x8xf32>";
+    auto module = mlir::parseSourceString<mlir::ModuleOp>(
+        "func.func @" + name + "(%x: " + type + ") -> " + type + " {\n%0 = lathe." + op +
+            " %x : " + type + " loc(\"part\"(\"" + at + "\":1:1))\nreturn %0 : " + type + " }",
+        &context);
+    auto region = *module->getOps<mlir::func::FuncOp>().begin();
+    return questionOf(region, "kernel", schedulesOf(region)).problem;
+  };
+  const std::string one = problemOf("region_0", "exp", "a.py");
+  EXPECT_THAT(one, ::testing::StartsWith("region "));
+  EXPECT_EQ(one, problemOf("region_17", "exp", "a.py"));
+  EXPECT_EQ(one, problemOf("region_0", "exp", "b.py"));
+  EXPECT_NE(one, problemOf("region_0", "tanh", "a.py"));
+}
+
 // An op in the middle of a row of them, too, has the name of what it computes and its own line.
 TEST(RegionNames, EachOpIsWrittenAtItsOwnLine) {
   mlir::DialectRegistry registry;

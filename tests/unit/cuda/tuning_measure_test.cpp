@@ -10,11 +10,13 @@
 #include <gtest/gtest.h>
 
 #include "backends/cuda/device/program_code.h"
+#include "backends/cuda/lowering/matmul/gemm_kernels.h"
 #include "lathe/frontend/compile.h"
 #include "lathe/frontend/graph.h"
 #include "lathe/ir/ops.h"
 #include "lathe/runtime/error.h"
 #include "tests/cuda_mocks/mock_library.h"
+#include "tests/unit/cuda/tuning_records.h"
 
 namespace lathe::cuda {
 namespace {
@@ -79,6 +81,37 @@ TEST(TuningMeasure, ATargetCanNameProblems) {
   EXPECT_EQ(tuningProblemsOf(candidates(":m=4 ,m=8 ")).size(), 2u);
   EXPECT_TRUE(tuningProblemsOf(candidates(":nothing")).empty());
   EXPECT_THROW(candidates("x"), Error);
+}
+
+// A size that no question asks for has room, as a cache does: the most of its multiples.
+TEST(TuningMeasure, SizesThatNobodyAsksForHaveRoom) {
+  Graph g;
+  const Dim keys = g.dim("keys", 48, 9600, 48), few = g.dim("few", 1, 100);
+  g.output("keys", reduceMax(g.input("x", DType::F32, {2, keys}), {1}));
+  g.output("few", reduceMin(g.input("z", DType::F32, {2, few}), {1}));
+  const std::vector<TuningProblem> problems = tuningProblemsOf(
+      compile(g, {.backend = "cuda", .backendOptions = {.target = "candidates:region"}}));
+  ASSERT_EQ(problems.size(), 2u);
+  for (const TuningProblem& p : problems) {
+    EXPECT_EQ(p.symbols.at("keys"), 4080);
+    EXPECT_EQ(p.symbols.at("few"), 100);
+  }
+}
+
+// Of many candidates the model's best are measured, and what was measured to be the best before.
+TEST(TuningMeasure, WhatARecordSaysIsMeasuredAgain) {
+  MatmulKernel product;
+  product.m = DimExpr::symbol("rows");
+  product.n = 96;
+  product.k = 128;
+  product.hooks = linearHooks(product, 2);
+  const std::string last = textOf(matmulCandidates(product, {4, 96, 128, 1}).back());
+  const TuningProblem before = tuningProblemsOf(candidates(":m=4 ")).at(0);
+  EXPECT_THAT(before.choices, ::testing::Not(::testing::Contains(last)));
+  LocalRecords local({record(before.problem, last, 0)});
+  const TuningProblem now = tuningProblemsOf(candidates(":m=4 ")).at(0);
+  EXPECT_EQ(now.choices.size(), before.choices.size());
+  EXPECT_EQ(now.choices.back(), last);
 }
 
 TEST(TuningMeasure, ChoicesAgreeAndAWrongOneIsFound) {
