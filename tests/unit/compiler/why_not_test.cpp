@@ -63,6 +63,54 @@ TEST(WhyNot, NamesTheBackendThatExpandedAFusion) {
   EXPECT_EQ(misses[0].reason, "fused softmax runs over the last axis");
 }
 
+// What the cuda backend has no kernel for it computes by other ops, and says why.
+TEST(WhyNot, TellsWhatEachOpLacksOnTheCudaBackend) {
+  struct Declined {
+    const char* op;
+    const char* text;
+    const char* reason;
+  };
+  const Declined all[] = {
+      {"lathe.linear",
+       "%x: tensor<2x8xf64> {lathe.name = \"x\"}, %w: tensor<6x8xf64> {lathe.name = \"w\"}) -> "
+       "(tensor<2x6xf64> {lathe.name = \"y\"}) { %y = lathe.linear %x, %w : tensor<2x8xf64>, "
+       "tensor<6x8xf64>\n return %y : tensor<2x6xf64>",
+       "linear kernels take f32, bf16 and f16"},
+      {"lathe.linear",
+       "%x: tensor<2x8xf32> {lathe.name = \"x\"}, %w: tensor<8x6xf32> {lathe.name = \"w\"}) -> "
+       "(tensor<2x6xf32> {lathe.name = \"y\"}) { %y = lathe.linear %x, %w layout in_out : "
+       "tensor<2x8xf32>, tensor<8x6xf32>\n return %y : tensor<2x6xf32>",
+       "the weight is computed at run time and lies as [in, out]"},
+      {"lathe.softmax",
+       "%x: tensor<4x8xf32> {lathe.name = \"x\"}) -> (tensor<4x8xf32> {lathe.name = \"y\"}) { "
+       "%y = lathe.softmax %x axis 0 : tensor<4x8xf32>\n return %y : tensor<4x8xf32>",
+       "fused softmax runs over the last axis"},
+      {"lathe.quantize",
+       "%x: tensor<4x8xf32> {lathe.name = \"x\"}, %s: tensor<4x2xf32> {lathe.name = \"s\"}) -> "
+       "(tensor<4x8xi8> {lathe.name = \"y\"}) { %y = lathe.quantize %x, %s axis 1 block 4 to i8 : "
+       "tensor<4x8xf32>, tensor<4x2xf32>\n return %y : tensor<4x8xi8>",
+       "integers and floats meet in generated code"},
+      {"lathe.attention",
+       "%q: tensor<1x1x2x2048xf32> {lathe.name = \"q\"}, %k: tensor<1x1x3x2048xf32> {lathe.name = "
+       "\"k\"}, %v: tensor<1x1x3x2048xf32> {lathe.name = \"v\"}) -> (tensor<1x1x2x2048xf32> "
+       "{lathe.name = \"y\"}) { %y = lathe.attention %q, %k, %v scale 1.0 : "
+       "tensor<1x1x2x2048xf32>, tensor<1x1x3x2048xf32>, tensor<1x1x3x2048xf32>\n return %y : "
+       "tensor<1x1x2x2048xf32>",
+       "attention takes head depths whose tiles fit 231424 bytes of shared memory, 2048 and 2048 "
+       "take "},
+  };
+  for (const Declined& d : all) {
+    CompileRecord record;
+    record.wantMisses = true;
+    compile(Graph::parse("func.func @forward(" + std::string(d.text) + " }", "model.mlir"),
+            {.backend = "cuda", .record = &record});
+    std::vector<std::string> reasons;
+    for (const CompileRecord::Miss& m : record.misses)
+      if (m.by == "backend" && m.op == d.op) reasons.push_back(m.reason);
+    EXPECT_THAT(reasons, ::testing::Contains(::testing::StartsWith(d.reason))) << d.text;
+  }
+}
+
 TEST(WhyNot, IsAskedAboutAnOp) {
   SharedSigmoid model;
   for (const char* op : {"mul", "lathe.mul", "m*"})
