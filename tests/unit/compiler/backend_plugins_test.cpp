@@ -62,6 +62,43 @@ TEST(BackendPluginsTest, RefuseWhatTheyHaveNoKernelFor) {
               [&] { compile(integers, {.backend = "table", .backendPlugins = {kBoth}}); });
 }
 
+// Options of other backends are refused, and the error names who has them.
+TEST(BackendPluginsTest, RefuseOptionsThatTheyDoNotHave) {
+  struct Refused {
+    const char* backend;
+    BackendOptions options;
+    int64_t ranks;
+    const char* said;
+  };
+  const Refused all[] = {
+      {"cpu",
+       {.float64 = true},
+       1,
+       "float64 is not supported on backend 'cpu'; it is an option of the backend reference"},
+      {"cpu",
+       {.target = "sm_90a"},
+       1,
+       "the target 'sm_90a' is not supported on backend 'cpu'; it is an option of the backend "
+       "cuda"},
+      {"table",
+       {.weights = parseWeightFormats("int8")},
+       1,
+       "weights of the format int8:channel,embedding=int8:channel,head=int8:channel are not "
+       "supported on backend 'table', which takes them as they are stored"},
+      {"table",
+       {},
+       2,
+       "a mesh of 2 ranks is not supported on backend 'table'; cpu, cuda and reference run it, and "
+       "every backend a mesh that is simulated"},
+  };
+  for (const Refused& r : all) {
+    CompileOptions options{
+        .backend = r.backend, .backendOptions = r.options, .backendPlugins = {kBoth}};
+    options.pipeline.mesh.ranks = r.ranks;
+    expectError(ErrorCode::Unsupported, r.said, [&] { compile(layer(), options); });
+  }
+}
+
 TEST(BackendPluginsTest, OneWithoutABackendIsRefusedOnce) {
   const CompileOptions bad{.backend = "cpu",
                            .backendPlugins = {LATHE_BINARY_DIR "/lib/plugin_without_backend.so"}};
