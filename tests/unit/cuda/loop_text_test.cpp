@@ -535,6 +535,66 @@ TEST_F(Statements, StoresAndLoadsInShortLanesOfALoop) {
   expect(text, [&](int64_t i) { return std::max(2 * x.at(i), 0.0); }, 1e-6);
 }
 
+// Operands that begin with a sign, or hold one of lower rank, keep their meaning where they are
+// turned round.
+TEST_F(Statements, TurnsSignsAndConditionsAsWholes) {
+  const std::string store = "\n llvm.store %r, %po : f32, !llvm.ptr";
+  const std::string loads =
+      "%a = llvm.load %px : !llvm.ptr -> f32\n %b = llvm.load %py : !llvm.ptr -> f32\n";
+  auto first = [&](const std::function<double(double, double, int64_t)>& f) {
+    return [&, f](int64_t i) { return i % 8 ? 0 : f(x.at(i), y.at(i), i / 8); };
+  };
+  std::string text = body(loads + R"(
+    %true = arith.constant true
+    %one = arith.constant 1.0 : f32
+    %p = arith.cmpf ogt, %a, %zero : f32
+    %n = arith.xori %p, %true : i1
+    %q = arith.cmpf ogt, %b, %zero : f32
+    %c = arith.andi %n, %q : i1
+    scf.if %c {
+    } else {
+      llvm.store %one, %po : f32, !llvm.ptr
+    })");
+  EXPECT_THAT(text, HasSubstr("if (!(!("));
+  expect(text, first([](double a, double b, int64_t) { return a > 0 || b <= 0 ? 1 : 0; }));
+
+  out = Array(DType::F32, {kCount});
+  text = body(loads + R"(
+    %r:2 = scf.for %k = %c0 to %c8 step %c1 iter_args(%u = %zero, %v = %b) -> (f32, f32) : i32 {
+      %d = arith.subf %a, %u : f32
+      %s = arith.addf %a, %v : f32
+      scf.yield %d, %s : f32, f32
+    }
+    %e = arith.addf %r#0, %r#1 : f32
+    llvm.store %e, %po : f32, !llvm.ptr)");
+  EXPECT_THAT(text, HasSubstr(" = x_e - "));
+  expect(text, first([](double a, double b, int64_t) { return 8 * a + b; }), 1e-5);
+
+  out = Array(DType::F32, {kCount});
+  text = body(R"(
+    %three = arith.constant -3 : i32
+    %less = arith.addi %t, %three overflow<nsw> : i32 loc("%less")
+    %more = arith.subi %t, %three overflow<nsw> : i32 loc("%more")
+    %m = arith.muli %less, %more overflow<nsw> : i32
+    %r = arith.sitofp %m : i32 to f32)" +
+              store);
+  EXPECT_THAT(text, HasSubstr("less = (int)threadIdx.x - 3;"));
+  EXPECT_THAT(text, HasSubstr("more = (int)threadIdx.x + 3;"));
+  expect(text, first([](double, double, int64_t t) { return double(t * t - 9); }));
+
+  out = Array(DType::F32, {kCount});
+  text = body(R"(
+    %odd = arith.constant dense<[1, 3, 5, 7, 9, 11, 13, 15]> : vector<8xi32>
+    %four = arith.constant 4 : i32
+    %rest = arith.remsi %t, %four : i32
+    %next = arith.addi %rest, %c1 overflow<nsw> : i32
+    %lane = arith.index_cast %next : i32 to index
+    %o = vector.extract %odd[%lane] : i32 from vector<8xi32>
+    %r = arith.sitofp %o : i32 to f32)" +
+              store);
+  expect(text, first([](double, double, int64_t t) { return double(2 * (t % 4 + 1) + 1); }));
+}
+
 TEST_F(Statements, NamesAndComments) {
   const std::string text = body(R"(
     %a = llvm.load %px : !llvm.ptr -> f32
