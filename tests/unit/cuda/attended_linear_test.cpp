@@ -8,6 +8,7 @@
 #include "lathe/frontend/compile.h"
 #include "lathe/frontend/graph.h"
 #include "lathe/ir/ops.h"
+#include "lathe/runtime/cost.h"
 #include "tests/closeness.h"
 #include "tests/depth.h"
 #include "tests/unit/cuda/host_program.h"
@@ -223,6 +224,55 @@ TEST(AttendedLinearBlocks, AResidualThatIsMadeBehindTheAttention) {
   const Array got = runOf(host.session(), {}, {}).at("y"), want = runOf(reference, {}, {}).at("y");
   for (int64_t i = 0; i < want.size(); ++i)
     ASSERT_TRUE(isNear(got.at(i), want.at(i), largestValue(want) / 64)) << i;
+}
+
+// Whose residual the attention is does not multiply it; under a mask it is a kernel of its own.
+TEST(AttendedLinearBlocks, OthersThanTheProductOfItsRowsDoNotJoin) {
+  for (bool masked : {false, true}) {
+    Graph g;
+    const Tensor q = g.input("q", DType::BF16, {1, 4, 1, 64}),
+                 k = g.input("k", DType::BF16, {1, 2, 70, 64}),
+                 v = g.input("v", DType::BF16, {1, 2, 70, 64}),
+                 x = g.input("x", DType::BF16, {1, 1, 256});
+    fused::AttentionOptions attention{.scale = 0.125};
+    if (masked) attention.mask = g.input("mask", DType::F32, {1, 1, 1, 70});
+    const Tensor rows = reshape(fused::attention(q, k, v, attention), {1, 1, 256});
+    fused::LinearOptions linear;
+    linear.residual = masked ? x : rows;
+    g.output("y", fused::linear(masked ? rows : x, g.weight("w", DType::BF16, {256, 256}), linear));
+    auto program = std::make_shared<Program>(compile(g, {.backend = "cuda"}));
+    EXPECT_EQ(kindOf(*program), "linear");
+    HostProgram host(program, "check");
+    Session reference(compile(g, {.backend = "reference"}));
+    host.session().bindRandomWeights(1);
+    reference.bindRandomWeights(1);
+    const Array got = runOf(host.session(), {}, {}).at("y"),
+                want = runOf(reference, {}, {}).at("y");
+    for (int64_t i = 0; i < want.size(); ++i)
+      ASSERT_TRUE(isNear(got.at(i), want.at(i), largestValue(want) / 64)) << i;
+  }
+}
+
+// The rows between the two ops are neither written nor read.
+TEST(AttendedLinearBlocks, CostsWhatTheTwoCostWithoutTheRowsBetween) {
+  const Form f{.name = "", .states = false};
+  auto costOf = [](const Program& program, const std::string& kind) {
+    const CallCosts costs = costsOf(program).at("forward");
+    const std::vector<Call>& calls = program.entry("forward").calls;
+    for (size_t i = 0; i < calls.size(); ++i)
+      if (calls[i].kind == kind) return costs[i].value();
+    return Cost();
+  };
+  const Program one = compile(graphOf(f, false), {.backend = "cuda"}),
+                two = compile(graphOf(f, true), {.backend = "cuda"});
+  const Cost joined = costOf(one, "attended_linear"), attention = costOf(two, "attention"),
+             product = costOf(two, "linear");
+  const DimExpr between = DimExpr::symbol("batch") * (f.keyHeads * f.group * f.valueDepth * 2);
+  EXPECT_EQ(attention.written, between);
+  EXPECT_EQ(joined.flops, attention.flops + product.flops);
+  EXPECT_EQ(joined.read, attention.read + product.read - between);
+  EXPECT_EQ(joined.written, product.written);
+  EXPECT_TRUE(joined.narrow);
 }
 
 }  // namespace
