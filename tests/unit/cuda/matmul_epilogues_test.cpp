@@ -178,5 +178,30 @@ INSTANTIATE_TEST_SUITE_P(
         Form{.name = "reduced", .behind = reduced, .isOne = false}),
     [](const auto& info) { return std::string(info.param.name); });
 
+// What is added to a sum that is not rounded has the result's dtype.
+TEST(UnroundedProducts, TakeResidualsOfTheResultsDtype) {
+  Graph g;
+  const Dim rows = g.dim("rows", 1, 64);
+  fused::LinearOptions options;
+  options.unrounded = true;
+  options.residual = g.input("residual", DType::F32, {rows, 48});
+  g.output("y", fused::linear(g.input("x", DType::BF16, {rows, 64}),
+                              g.weight("w", DType::BF16, {48, 64}), options));
+  HostProgram cuda(std::make_shared<Program>(compile(g, {.backend = "cuda"})), "check");
+  Session reference(compile(g, {.backend = "reference"}));
+  cuda.session().bindRandomWeights(3);
+  reference.bindRandomWeights(3);
+  for (int64_t n : {1, 20}) {
+    Array x(DType::BF16, {n, 64}), residual(DType::F32, {n, 48});
+    for (int64_t i = 0; i < x.size(); ++i) x.set(i, std::sin(double(i)));
+    for (int64_t i = 0; i < residual.size(); ++i) residual.set(i, std::cos(double(i)) * 3);
+    const Arrays inputs{{"x", x}, {"residual", residual}};
+    EXPECT_LE(largestError(cuda.session().run("forward", inputs).at("y"),
+                           reference.run("forward", inputs).at("y")),
+              1e-5)
+        << n << " rows";
+  }
+}
+
 }  // namespace
 }  // namespace lathe::cuda
