@@ -91,6 +91,7 @@ TEST(PtxGatesTest, ASoundKernelBreaksNothing) {
   EXPECT_THAT(gateViolations("k", sound(), {}), IsEmpty());
   EXPECT_THAT(gateViolations("k", sound(), {.counts = {{"vector_loads", 4, 4}}, .registers = 64}),
               IsEmpty());
+  EXPECT_THAT(gateViolations("k", sound(), {.threads = 256}), IsEmpty()) << "as many as it may";
 }
 
 TEST(PtxGatesTest, EveryRuleIsToldByName) {

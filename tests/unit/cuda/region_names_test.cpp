@@ -135,6 +135,18 @@ TEST(RegionNames, AreThoseOfThePartsThatOperandsPlay) {
   ASSERT_TRUE(module);
   EXPECT_EQ(namesOf(*module->getOps<mlir::func::FuncOp>().begin()),
             (std::vector<std::string>{"cache", "cache2", "value", "positions", "out0", "out1"}));
+  // Where an operand is left out, the next one has its own name all the same; a number is no `x`.
+  const std::string x = "tensor<2x4xf32>", w = "tensor<3x4xf32>", y = "tensor<2x3xf32>",
+                    one = "tensor<f32>";
+  module = mlir::parseSourceString<mlir::ModuleOp>(
+      "func.func @f(%a: " + x + ", %b: " + w + ", %c: " + y + ", %d: " + one + ", %e: " + y +
+          ") -> " + y + " {\n%0 = lathe.linear %a, %b residual %c : " + x + ", " + w +
+          " residual " + y + "\n%1 = lathe.mul %0, %d : " + y + ", " + one +
+          "\n%2 = lathe.add %1, %e : " + y + ", " + y + "\nreturn %2 : " + y + " }",
+      &context);
+  ASSERT_TRUE(module);
+  EXPECT_EQ(namesOf(*module->getOps<mlir::func::FuncOp>().begin()),
+            (std::vector<std::string>{"x", "weight", "residual", "s", "x2", "out"}));
 }
 
 // Nor does a record of measurements hang on what a region is called, or on the model's lines.
