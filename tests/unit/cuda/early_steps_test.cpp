@@ -86,6 +86,13 @@ TEST(WeightLayouts, ProductsWithMatricesOfACheckpointAreLayers) {
             (Names{"matmul", "neg", "neg"}));
   EXPECT_EQ(product(weight("l", a) + weight("r", b), a, b, y),
             (Names{"matmul", "weight", "weight"}));
+  for (const std::string small : {"bf16", "f16"})
+    EXPECT_EQ(
+        product(
+            view("l", "x", "tensor<4x8x" + small + ">") + weight("r", "tensor<8x6x" + small + ">"),
+            "tensor<4x8x" + small + ">", "tensor<8x6x" + small + ">", "tensor<4x6x" + small + ">"),
+        (Names{"linear", "neg", "transpose", "weight"}))
+        << small;
   EXPECT_EQ(product(view("l", "x", "tensor<4x8xf64>") + weight("r", "tensor<8x6xf64>"),
                     "tensor<4x8xf64>", "tensor<8x6xf64>", "tensor<4x6xf64>"),
             (Names{"matmul", "neg", "weight"}));

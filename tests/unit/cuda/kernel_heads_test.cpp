@@ -96,5 +96,22 @@ func.func @forward(%x: tensor<?x64xbf16, #lathe.dims<rows, 64>> {lathe.name = "x
   EXPECT_THAT(heads, Contains(Pair(_, ContainsRegex("; [0-9]+ <= rows, [0-9]+ threads\n"))));
 }
 
+// Two writes whose values lie differently copy what is old alike: that text is there once.
+TEST(KernelHeads, OfTextsThatAreAlikeAreOne) {
+  auto heads = headsOf(R"(
+func.func @forward(%x: tensor<2x9x8xf32> {lathe.name = "x"}, %z: tensor<2x9x8xf32> {lathe.name = "z"},
+                   %v: tensor<2x1x8xf32> {lathe.name = "v"}, %w: tensor<1x2x8xf32> {lathe.name = "w"},
+                   %p: tensor<2xi64> {lathe.name = "p"})
+    -> (tensor<2x9x8xf32> {lathe.name = "a"}, tensor<2x9x8xf32> {lathe.name = "b"}) {
+  %t = lathe.transpose %w [1, 0, 2] : tensor<1x2x8xf32>
+  %0 = lathe.update %x, %v, %p axis 1 : tensor<2x9x8xf32>, tensor<2x1x8xf32>, tensor<2xi64>
+  %1 = lathe.update %z, %t, %p axis 1 : tensor<2x9x8xf32>, tensor<2x1x8xf32>, tensor<2xi64>
+  return %0, %1 : tensor<2x9x8xf32>, tensor<2x9x8xf32>
+})");
+  EXPECT_TRUE(heads.contains("update_0"));
+  EXPECT_TRUE(heads.contains("update_0_copy"));
+  EXPECT_FALSE(heads.contains("update_1_copy"));
+}
+
 }  // namespace
 }  // namespace lathe::cuda
