@@ -138,6 +138,19 @@ TEST(FusedRows, OfManyElementsTakeTiles) {
     EXPECT_EQ(launchesOf(program, rows), 1) << rows << " rows";
 }
 
+// Gains are asked for in chunks of 16 bytes, as the instruction takes them.
+TEST(FusedRows, PrefetchGainsOfWholeChunks) {
+  for (int64_t depth : {136, 68}) {
+    const Program program = compile(
+        graphOf({"gains", DType::BF16, depth, 40, GainRounding::before_gain}), {.backend = "cuda"});
+    bool some = false;
+    for (const KernelCode& k : kernelCodeOf(program))
+      some |= k.source.find("prefetch_l2_bulk(norm_gain, 272)") != std::string::npos ||
+              (depth == 68 && k.source.find("prefetch_l2_bulk(") != std::string::npos);
+    EXPECT_EQ(some, depth == 136) << depth;
+  }
+}
+
 // A norm over one element, whose result has no axes.
 TEST(FusedRows, ANormMayBecomeAScalar) {
   Graph g;
