@@ -34,6 +34,30 @@ TEST(ReturnedValues, MayHaveSeveralNames) {
   }
 }
 
+// The next value of a state is not written over what its own kernel still reads.
+TEST(ReturnedValues, OfAStateDoNotOverwriteWhatTheyAreMadeOf) {
+  for (const std::string backend : {"cpu", "cuda", "reference"}) {
+    Graph g;
+    g.state("s", DType::F32, {3, 5});
+    g.state("t", DType::F32, {4, 4});
+    g.entry("forward");
+    g.writeState("s", reverse(g.readState("s"), {0, 1}));
+    g.writeState("t", transpose(g.readState("t"), {1, 0}) + g.input("x", DType::F32, {4}));
+    Session session(std::make_shared<Program>(compile(g, {.backend = backend})),
+                    {.device = backend == "cuda" ? "host" : ""});
+    Array s(DType::F32, {3, 5}), t(DType::F32, {4, 4}), x(DType::F32, {4});
+    for (int64_t i = 0; i < s.size(); ++i) s.set(i, double(i));
+    for (int64_t i = 0; i < t.size(); ++i) t.set(i, double(i));
+    session.setState("s", s);
+    session.setState("t", t);
+    session.run("forward", {{"x", x}});
+    for (int64_t i = 0; i < s.size(); ++i)
+      EXPECT_EQ(session.state("s").at(i), double(14 - i)) << backend;
+    for (int64_t i = 0; i < t.size(); ++i)
+      EXPECT_EQ(session.state("t").at(i), t.at(i % 4 * 4 + i / 4)) << backend;
+  }
+}
+
 // An input that is returned is copied, and so is a value that is returned before: that is read and
 // written.
 TEST(ReturnedValues, CostWhatTheyAreCopiedFor) {

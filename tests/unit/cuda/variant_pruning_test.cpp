@@ -73,6 +73,26 @@ TEST(VariantPruning, WhatAlwaysHoldsIsTheLast) {
   EXPECT_EQ(namesOf(set), std::vector<std::string>{"few"});
 }
 
+// A variant of two steps serves the sizes that both of its kernels do, the ends among them.
+TEST(KernelSequence, ConditionsOfStepsHoldTogether) {
+  std::vector<Condition> both{{dim("n"), 2, 16}};
+  EXPECT_TRUE(addConditions(both, {{dim("n"), 1, 8}, {dim("m"), 0, 4}}));
+  ASSERT_EQ(both.size(), 2u);
+  EXPECT_EQ(both[0].low, 2);
+  EXPECT_EQ(both[0].high, 8);
+  EXPECT_EQ(both[1].value.text(), "m");
+  for (const auto& [low, high, fits] :
+       {std::tuple(8, 20, true), {9, 20, false}, {0, 2, true}, {0, 1, false}}) {
+    std::vector<Condition> more = both;
+    EXPECT_EQ(addConditions(more, {{dim("n"), low, high}}), fits) << low << " to " << high;
+  }
+  for (const auto& [value, fits] :
+       {std::pair(3, false), {4, true}, {5, true}, {6, true}, {7, false}}) {
+    EXPECT_EQ(addConditions(both, {{DimExpr(value), 4, 6}}), fits) << value;
+    EXPECT_EQ(both.size(), 2u) << "a number is not asked for";
+  }
+}
+
 // Where the operands of a step's launch are in the whole call, also those that a library takes in
 // its kernel's place.
 TEST(KernelSequence, OperandsOfALibraryAreThoseOfTheCall) {
