@@ -288,6 +288,15 @@ TEST(IndexErrors, SayTheLengthOfTheAxisThatIsSelectedFrom) {
   g.output("y", gather(g.weight("table", DType::F32, {5, 7, 9}), g.input("i", DType::I64, {3}), 1));
   EXPECT_THAT(messageOf(g, "cuda", "forward", {{"i", ids({0, 6, 7}, {3})}}),
               HasSubstr("index 7 is outside the axis of 7 that"));
+
+  // Of weights that rows choose it is their number, however many rows there are.
+  Graph choices("choices");
+  choices.output("y", fused::groupedLinear(choices.input("x", DType::F32, {3, 16}),
+                                           choices.weight("w", DType::F32, {5, 16, 16}),
+                                           choices.input("chosen", DType::I64, {3})));
+  EXPECT_THAT(messageOf(choices, "cuda", "forward",
+                        {{"x", Array(DType::F32, {3, 16})}, {"chosen", ids({0, 4, 5}, {3})}}),
+              HasSubstr("index 5 is outside the axis of 5 that"));
 }
 
 TEST(IndexChecks, ComeBackFromTheTable) {
