@@ -315,7 +315,8 @@ def check_refusals(server):
         assert got == status and words in error["message"], (body, got, text)
     assert server.ask("POST", "/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}]})[0] == 400
     assert server.ask("POST", "/v1/embeddings", {"input": "a"})[0] == 400
-    assert server.ask("GET", "/nothing")[0] == 404
+    status, _, text = server.ask("GET", "/nothing")
+    assert status == 404 and json.loads(text)["error"]["message"] == "there is no GET /nothing", text
     assert server.ask("POST", "/v1/completions", "{}", {"Content-Type": "text/plain"})[0] == 415
     for method, body, headers, status, words in [
             ("GET", None, {"Host": "evil.example"}, 403, "reached as localhost, not as evil.example"),
@@ -337,10 +338,12 @@ def check_refusals(server):
         assert said.startswith(f"HTTP/1.1 {status} ") and words in said, (lengths, said)
     for hosts, status in [(b"", 400), (b"Host: localhost\r\nHost: localhost\r\n", 400),
                           (b"Host: localhost\r\nhost: evil.example\r\n", 400), (b"Host: 127.0.0.1:80\r\n", 200),
+                          (b"Host: 127.0.0.2\r\n", 200),
                           (b"Host: LOCALHOST\r\n", 200), (b"Host: [::1]:80\r\n", 200), (b"Host: [::1]\r\n", 200)]:
         said = server.raw(b"GET /health HTTP/1.1\r\n" + hosts + b"Connection: close\r\n\r\n").decode()
         assert said.startswith(f"HTTP/1.1 {status} "), (hosts, said)
         assert status == 200 or "expected one Host" in said, said
+    assert server.raw(b"GET /health HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 ")  # which had no Host yet
     own = {"Origin": f"http://127.0.0.1:{server.port}"}  # its own page
     assert server.ask("GET", "/v1/models", headers=own)[0] == 200
     assert json.loads(server.ask("GET", "/v1/models")[2])["data"][0]["object"] == "model"

@@ -140,8 +140,9 @@ bool Routes::refuses(const Request& request, Response& response) {
   };
   if (auto error = hostError(request)) return refuse(*error);
   // A page of another site that a browser shows must not reach a server on this machine, under
-  // whatever name.
-  if (isLoopback(options_.host) && !isLoopback(hostOf(request.get_header_value("Host"))))
+  // whatever name. Browsers say one: who says none, as HTTP/1.0 has it, is none.
+  if (isLoopback(options_.host) && request.has_header("Host") &&
+      !isLoopback(hostOf(request.get_header_value("Host"))))
     return refuse(ApiError(
         403, "this server is reached as localhost, not as " + request.get_header_value("Host")));
   if (const std::string origin = request.get_header_value("Origin");
