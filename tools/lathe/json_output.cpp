@@ -53,7 +53,9 @@ std::string describe(DType dtype, const SymbolicShape& shape) {
 static std::string scaled(double value, const char* unit, const char* one) {
   static constexpr const char* kPrefixes[] = {"", "k", "M", "G", "T"};
   size_t prefix = 0;
-  while (value >= 1000 && prefix < 4) {
+  // Three digits of 999.5 and more are those of 1000, whose prefix is the next one.
+  auto most = [&] { return prefix == 0 ? 1000 : 999.5; };
+  while (value >= most() && prefix < 4) {
     value /= 1000;
     ++prefix;
   }
@@ -69,9 +71,11 @@ std::string countText(double count) {
 }
 
 std::string timeText(double seconds) {
-  if (seconds < 1e-6) return fmt::format("{:.0f} ns", seconds * 1e9);
-  if (seconds < 1e-3) return fmt::format("{:.2f} us", seconds * 1e6);
-  return seconds < 1 ? fmt::format("{:.2f} ms", seconds * 1e3) : fmt::format("{:.2f} s", seconds);
+  // What is rounded to a whole one of the next unit is told in that.
+  if (seconds < 999.5e-9) return fmt::format("{:.0f} ns", seconds * 1e9);
+  if (seconds < 999.995e-6) return fmt::format("{:.2f} us", seconds * 1e6);
+  if (seconds < 999.995e-3) return fmt::format("{:.2f} ms", seconds * 1e3);
+  return fmt::format("{:.2f} s", seconds);
 }
 
 }  // namespace lathe::cli
