@@ -119,7 +119,7 @@ TEST(Calibration, IsReadBackForTheSameProcessorAlone) {
   c.reading[WeightKind::Int4] = {4, 0, 1.5e10};
   c.spread = 0.07;
   c.takenAt = 1764167000;
-  const std::string me = "A \"quoted\" processor, avx2, 2 threads", text = textOf({c, c}, me);
+  const std::string me = "A \"quoted\\\" processor, avx2, 2 threads", text = textOf({c, c}, me);
   const std::vector<Calibration> back = calibrationsFrom(text, me);
   ASSERT_EQ(back.size(), 2) << text;
   EXPECT_EQ(back[1].f32Fma, c.f32Fma);
@@ -132,6 +132,16 @@ TEST(Calibration, IsReadBackForTheSameProcessorAlone) {
   EXPECT_EQ(back[1].spread, c.spread);
   EXPECT_EQ(back[1].takenAt, c.takenAt);
   EXPECT_TRUE(calibrationsFrom(text, "another processor, avx2, 2 threads").empty());
+}
+
+// What the rates are kept for: the processor's own name, its features and the threads.
+TEST(Calibration, TheProcessorIsCalledByItsName) {
+  const std::string name = processorName(), identity = processorIdentity();
+  ASSERT_FALSE(name.empty());
+  EXPECT_NE(name.front(), ' ');
+  EXPECT_EQ(name.find(':'), name.npos) << name;
+  EXPECT_TRUE(identity.starts_with(name + ", avx2 fma f16c")) << identity;
+  EXPECT_TRUE(identity.ends_with(" threads")) << identity;
 }
 
 TEST(Calibration, DamagedTextIsNone) {
@@ -204,11 +214,13 @@ TEST(Calibration, KindsOfWeightsAreVotedOnApart) {
 TEST(Calibration, TheBestRatesOfAllCount) {
   Calibration slow = chose(0, 100, 1e10), quick = chose(0, 900, 4e10), other = chose(1, 2000, 9e10);
   slow.amxBf16 = 1.7e12, slow.f32Fma = 4e11, quick.amxBf16 = 4.6e12;
+  slow.spread = 0.1, quick.spread = 0.3, other.spread = 0.2;
   const Calibration all = together({slow, quick, other});
   EXPECT_EQ(all.amxBf16, 4.6e12);
   EXPECT_EQ(all.f32Fma, 4e11);
   EXPECT_EQ(all.reading[WeightKind::F32].bytesPerSecond, 4e10) << "of the pattern that was chosen";
   EXPECT_EQ(all.takenAt, 2000);
+  EXPECT_EQ(all.spread, 0.3) << "the worst";
   EXPECT_EQ(all.measurements, 3);
 }
 

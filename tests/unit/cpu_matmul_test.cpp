@@ -422,6 +422,19 @@ TEST(CpuFeatures, EnvironmentLowersTheTier) {
                   "expected LATHE_CPU_ISA to be avx2, avx512 or amx, got \"sse9\""),
               std::string::npos);
   }
+  for (Isa higher : {Isa::Avx512, Isa::Amx}) {
+    if (higher <= machineIsa()) continue;
+    const std::string name(nameOf(higher));
+    setenv("LATHE_CPU_ISA", name.c_str(), 1);
+    try {
+      detectIsa();
+      ADD_FAILURE() << "nothing thrown";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::InvalidArgument);
+      EXPECT_EQ(e.what(), "expected LATHE_CPU_ISA to be at most this machine's tier " +
+                              std::string(nameOf(machineIsa())) + ", got " + name + "; unset it");
+    }
+  }
   unsetenv("LATHE_CPU_ISA");
   EXPECT_EQ(detectIsa(), machineIsa());
 }
