@@ -176,6 +176,20 @@ TEST(GgufNames, RotatedRowsFillTheirHeads) {
             "even size, got F32[8, 4, 2]");
 }
 
+// Elements of a vector are rows, which no block holds several of.
+TEST(GgufNames, RotatedVectorsAreNotInBlocks) {
+  test::TemporaryFolder folder;
+  test::GgufWriter w;
+  w.begin(1, 2).key("general.architecture", GgufType::String).text("llama");
+  w.key("llama.attention.head_count", GgufType::U32).number<uint32_t>(4);
+  w.tensor("blk.0.attn_q.bias", {64}, 8, 0).data(2 * 34);
+  const std::string path = folder.write("m.gguf", w.bytes());
+  EXPECT_EQ(messageOf([&] { readGgufWeights(path); }),
+            path +
+                ": tensor \"blk.0.attn_q.bias\": expected rows of 4 heads of even size, got "
+                "Q8_0[64]");
+}
+
 TEST(GgufNames, CountsOfLayersAreOneCount) {
   auto count = [](test::Value value) {
     const GgufFile file = Model("llama").with("n", std::move(value)).parts()[0];
