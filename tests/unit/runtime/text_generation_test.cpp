@@ -583,6 +583,13 @@ TEST(PromptCache, HasRoomForItsTokensWhateverIsAskedFor) {
   second.generator.loadCache(folder / "cache", 1);
   EXPECT_EQ(second.generator.position(), 100);
   EXPECT_EQ(second(prompt, {.newTokens = 12, .resume = true}).ids(), written(prompt, 12));
+  // As many as the model has positions.
+  while (prompt.size() < 256) prompt.push_back(prompt[prompt.size() / 3]);
+  first.generator.reserve(256);
+  first.generator.prefill(prompt);
+  first.generator.saveCache(folder / "full");
+  second.generator.loadCache(folder / "full");
+  EXPECT_EQ(second.generator.position(), 256);
 }
 
 TEST(PromptCache, OfNoTokensIsRefused) {
