@@ -132,7 +132,15 @@ TEST_F(CliTest, EnvDescribesTheMachine) {
   EXPECT_GE(env.at("threads").asInt(), 1);
   EXPECT_GT(env.at("memory_bytes").asInt(), 0);
   EXPECT_TRUE(env.at("compiler_library").asBool());
-  EXPECT_THAT(outputOf("env"), HasSubstr("cpu cuda reference"));
+  const std::string text = outputOf("env");
+  EXPECT_THAT(text, HasSubstr("cpu cuda reference"));
+  // Of the units that there are, each has its rate.
+  const JsonValue rates = env.at("cpu_rates");
+  for (auto [key, name] : {std::pair("f32_fma_flops", " f32 fma "),
+                           {"bf16_dot_flops", " bf16 dot "},
+                           {"amx_bf16_flops", " amx bf16 "}})
+    EXPECT_EQ(text.find(name) != text.npos, rates.at(key).asDouble() > 0) << name << "in " << text;
+  EXPECT_THAT(text, HasSubstr("bf16 by " + rates.at("bf16").asString() + ";"));
   EXPECT_EQ(
       JsonValue::parse(outputOf("env --json", "LATHE_NUM_THREADS=1"), "env").at("threads").asInt(),
       1);
@@ -510,11 +518,29 @@ TEST_F(CliTest, RunCountsNansAndShowsNothingOfNothing) {
   for (const char* value : {"nan", "-nan"})  // the sign of a NaN says nothing
     EXPECT_EQ(outputOf("run " + file("neg.mlir") + " --input x=2xf32=" + value),
               "y: f32[2]\n  nan, nan\n  all NaN\n");
+  EXPECT_EQ(outputOf("run " + file("neg.mlir") + " --input x=2xf32=1,3"),
+            "y: f32[2]\n  -1, -3\n  min -3, max -1\n");
   const JsonValue outputs = jsonOf(run + "-1,nan,2 --json").at("outputs");
   EXPECT_FALSE(outputs.at(size_t(0)).has("min"));
   EXPECT_EQ(outputs.at(size_t(0)).at("nan_count").asInt(), 0);
   EXPECT_EQ(outputs.at(size_t(1)).at("min").asDouble(), 1);
   EXPECT_EQ(outputs.at(size_t(1)).at("nan_count").asInt(), 1);
+}
+
+TEST_F(CliTest, RunShowsTheFirstEightValues) {
+  std::ofstream(file("any.mlir")) << R"(module {
+  lathe.dim @n 1 to 16
+  func.func @forward(%x: tensor<?xf32, #lathe.dims<n>> {lathe.name = "x"})
+      -> (tensor<?xf32, #lathe.dims<n>> {lathe.name = "y"}) {
+    %y = lathe.neg %x : tensor<?xf32, #lathe.dims<n>>
+    return %y : tensor<?xf32, #lathe.dims<n>>
+  }
+})";
+  const std::string run = "run " + file("any.mlir") + " --input x=";
+  EXPECT_EQ(outputOf(run + "8xf32=1,2,3,4,5,6,7,8"),
+            "y: f32[8]\n  -1, -2, -3, -4, -5, -6, -7, -8\n  min -8, max -1\n");
+  EXPECT_EQ(outputOf(run + "9xf32=1,2,3,4,5,6,7,8,9"),
+            "y: f32[9]\n  -1, -2, -3, -4, -5, -6, -7, -8, ...\n  min -9, max -1\n");
 }
 
 TEST_F(CliTest, RunOfStatesAloneListsNoOutputs) {
