@@ -2,19 +2,21 @@
 // What `lathe generate --beams` prints where a beam ends with the model's end token.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "lathe/runtime/json_reader.h"
 #include "tests/unit/compiler/cli_runner.h"
+#include "tests/unit/test_files.h"
 
 namespace lathe {
 namespace {
 
 // Its end token is 2, which stands fourth of what it writes.
-const std::string kWords =
-    "generate " LATHE_TEST_DATA "/golden/llama_tiny_linear --ids 5,6,7 -n 5 --beams 1";
+const std::string kModel = LATHE_TEST_DATA "/golden/llama_tiny_linear";
+const std::string kAsked = " --ids 5,6,7 -n 5 --beams 1", kWords = "generate " + kModel + kAsked;
 
 TEST(CliBeams, TheEndTokenIsNoneOfTheText) {
   const test::CliResult ended = test::runLathe(kWords);
@@ -36,6 +38,19 @@ TEST(CliBeams, TheDocumentHasTheEndToken) {
     EXPECT_TRUE(beam.at("text").isNull()) << "there is no tokenizer";
     EXPECT_EQ(document.at("prompt_ids").size(), 3u);
   }
+}
+
+TEST(CliBeams, WhatTheModelNeverSaysIsInNoBeam) {
+  test::TemporaryFolder folder;
+  for (const auto& file : std::filesystem::directory_iterator(kModel))
+    if (file.path().filename() != "generation_config.json")
+      std::filesystem::create_symlink(std::filesystem::absolute(file.path()),
+                                      folder / file.path().filename().string());
+  folder.write("generation_config.json", R"({"suppress_tokens": [30]})");
+  const test::CliResult r = test::runLathe("generate " + folder.path() + kAsked);
+  EXPECT_EQ(r.status, 0) << r.err;
+  EXPECT_TRUE(r.out.starts_with("90,")) << r.out;
+  EXPECT_FALSE(r.out.starts_with("90,30,")) << r.out;
 }
 
 }  // namespace
