@@ -458,6 +458,17 @@ TEST(FolderTokenizers, MarianHasOneVocabulary) {
                 ErrorCode::Unsupported);
   files.texts["tokenizer_config.json"] = R"({"unk_token": "<nothing>"})";
   EXPECT_TRUE(convertTokenizer(files));
+  // A language has a name.
+  json vocabulary = json::parse(files.texts["vocab.json"]);
+  for (const char* token : {">><<", ">>x<<"}) vocabulary[token] = vocabulary.size();
+  FolderFiles languages = files;
+  languages.texts["vocab.json"] = vocabulary.dump();
+  std::vector<std::string> added;
+  const json converted = json::parse(*convertTokenizer(languages));
+  for (const json& token : converted["added_tokens"])
+    if (const std::string text = token["content"]; text.starts_with(">>")) added.push_back(text);
+  EXPECT_EQ(std::ranges::count(added, ">>x<<"), 1);
+  EXPECT_EQ(std::ranges::count(added, ">><<"), 0);
   // A text cannot spell what is no text: control tokens are no pieces.
   files.texts["source.spm"] =
       piece("<unk>", 2) + piece("</s>", 3) + piece("a") + piece("<x>", 4, -2);
