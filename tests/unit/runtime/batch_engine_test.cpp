@@ -530,33 +530,42 @@ TEST(BatchEngine, RefusesMistakes) {
   EXPECT_EQ(ended.ends.at(0).text.ids(), alone({1}, {.newTokens = 9}).ids());
 }
 
-// Who cannot begin ends with the error, and makes room in the queue for those behind.
 // What the slots held before a call of the model failed may be gone: nothing of it is taken over.
 TEST(BatchEngine, AFailureEmptiesTheSlots) {
-  Session session(fakeProgram(kModel));
-  auto slots = contiguousSlots(session, {kFakeVocab, kModel.maxPositions}, 2, 64);
-  auto failing = std::make_unique<SlotsThatFail>(std::move(slots), 0, false);
-  SlotsThatFail& model = *failing;
-  BatchEngine engine(std::move(failing), std::nullopt, {});
-  auto finish = [&] {
-    while (engine.step()) {
-    }
-  };
-  Ended ended;
-  const std::vector<int> prompt(30, 1);
-  engine.submit({.prompt = prompt, .options = {.newTokens = 4}, .onEnd = ended.at(0)});
-  finish();
-  model.failsToRead = true;
-  engine.submit({.prompt = {2}, .onEnd = ended.at(1)});
-  finish();
-  ASSERT_TRUE(ended.ends[1].error);
-  model.failsToRead = false;
-  engine.submit({.prompt = prompt, .options = {.newTokens = 4}, .onEnd = ended.at(2)});
-  finish();
-  EXPECT_EQ(ended.ends[2].reusedTokens, 0);
-  EXPECT_EQ(ended.ends[2].text.ids(), ended.ends[0].text.ids());
+  // Every slot holds a text of its own, of which one is asked for again.
+  const std::vector<int> prompts[] = {std::vector<int>(30, 1), std::vector<int>(30, 3)};
+  for (int again : {0, 1}) {
+    Session session(fakeProgram(kModel));
+    auto slots = contiguousSlots(session, {kFakeVocab, kModel.maxPositions}, 2, 64);
+    auto failing = std::make_unique<SlotsThatFail>(std::move(slots), 0, false);
+    SlotsThatFail& model = *failing;
+    BatchEngine engine(std::move(failing), std::nullopt, {});
+    Ended ended;
+    auto submit = [&](int name, const std::vector<int>& prompt) {
+      engine.submit({.prompt = prompt, .options = {.newTokens = 4}, .onEnd = ended.at(name)});
+    };
+    auto finish = [&] {
+      while (engine.step()) {
+      }
+    };
+    for (int name : {0, 1}) submit(name, prompts[name]);
+    finish();
+    submit(2, prompts[again]);
+    finish();
+    EXPECT_EQ(ended.ends[2].reusedTokens, 29);
+    model.failsToRead = true;
+    submit(3, {2});
+    finish();
+    ASSERT_TRUE(ended.ends[3].error);
+    model.failsToRead = false;
+    submit(4, prompts[again]);
+    finish();
+    EXPECT_EQ(ended.ends[4].reusedTokens, 0) << again;
+    EXPECT_EQ(ended.ends[4].text.ids(), ended.ends[again].text.ids()) << again;
+  }
 }
 
+// Who cannot begin ends with the error, and makes room in the queue for those behind.
 TEST(BatchEngine, ATextThatCannotBeginEnds) {
   for (const bool outOfMemory : {false, true}) {
     Session session(fakeProgram(kModel));
@@ -627,6 +636,7 @@ TEST(BatchEngine, StopLetsTextsFinishAndCutsThemAtTheDeadline) {
     Refusal why{};
     EXPECT_FALSE(e.engine.submit({.prompt = {1}}, &why));
     EXPECT_EQ(why, Refusal::Stopping);
+    EXPECT_EQ(e.engine.counts().refused, 1);
     e.engine.run();
     ASSERT_EQ(ended.ends.size(), 3u);
     for (auto& [name, end] : ended.ends)
