@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import tempfile
 import threading
 import time
@@ -45,8 +46,10 @@ def is_idle(server):
 def check_timeout(make_server):
     """A request that takes too long is cut, alone and as a stream; a short one is not."""
     with running(make_server, "--timeout", "0.3", "--slots", "1") as server:
+        began = time.monotonic()
         status, _, text = server.ask("POST", "/v1/completions", LONG)
         assert status == 504 and error_of(text)["code"] == "timeout", text
+        assert time.monotonic() - began < 8, "this is the time that headers have"
         status, _, text = server.ask("POST", "/v1/completions", {**LONG, "stream": True})
         parts = [part[len("data: "):] for part in text.split("\n\n") if part]
         assert status == 200 and parts[-1] == "[DONE]", text[-200:]
@@ -203,3 +206,46 @@ def check_defaults(make_server, model):
             assert texts(server, stop=[], max_tokens=40)[0] == whole
             assert texts(server, max_tokens=40)[:2] == (whole.split(word)[0], "stop")
             assert texts(server, stop=[], max_tokens=40, top_k=0, seed=1)[0] != whole
+
+
+def check_flags(lathe, make_server, model):
+    """What is said of flags before the server listens, and where it does."""
+    def refused(folder, *flags):
+        done = subprocess.run([lathe, "serve", folder, "--port", "0", *flags], capture_output=True, text=True, timeout=300)
+        return done.returncode, done.stderr
+
+    def told(*flags):
+        """The line with the address, and the notes."""
+        process = subprocess.Popen([lathe, "serve", model, "--port", "0", "--slots", "1", *flags],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        line = process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        return line, process.communicate(timeout=300)[1]
+
+    with tempfile.TemporaryDirectory() as top:
+        program, empty = os.path.join(top, "story.v2.lathe"), os.path.join(top, "key")
+        subprocess.run([lathe, "compile", model, "-o", program], capture_output=True, check=True)
+        with open(empty, "w") as file:
+            file.write("\r\n")
+        for folder, flags, words in [
+                (model, ["--api-key-file", empty], "expected a key, got an empty one; see --api-key-file"),
+                (model, ["--api-key-env", "SERVE_TEST_NO_SUCH_KEY"], "expected a key, got an empty one"),
+                (model, ["--context", "513"], "--context: the model takes at most 512 tokens, got 513"),
+                (program, ["--cache-block", "4"], "story.v2.lathe is a compiled program, whose cache is as it is")]:
+            status, said = refused(folder, *flags)
+            assert status == 2 and words in said, (flags, status, said)
+        # A program is called as its file is, without the ending; it runs no more texts than it was compiled for.
+        with running(make_server, "--context", "512", "--slots", "4096", model=program) as server:
+            assert json.loads(server.ask("GET", "/v1/models")[2])["data"][0]["id"] == "story.v2"
+            slots = server.metrics()["lathe_slots"]
+        said = server.process.stderr.read()
+        assert (f"the program runs at most {slots} texts at once" in said) == (slots < 4096), (slots, said)
+    # Whoever listens for others without a key is warned.
+    hosts = [("127.0.0.2", "127.0.0.2", False), ("localhost", "localhost", False), ("0.0.0.0", "0.0.0.0", True)]
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET6) as six:
+        six.bind(("::1", 0))
+        hosts.append(("::1", "[::1]", False))
+    for host, address, warns in hosts:
+        line, said = told("--host", host)
+        assert f" at http://{address}:" in line, (host, line, said)
+        assert (f"whoever reaches {host} can use this server" in said) == warns, (host, said)
