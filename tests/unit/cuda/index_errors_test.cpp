@@ -234,6 +234,8 @@ TEST(IndexErrors, SayTheBlocksThatAttentionReads) {
   expectAlike(g, "forward", inputs, "", {"5"});
   EXPECT_THAT(messageOf(g, "cuda", "forward", inputs),
               HasSubstr("index 5 is outside the axis of 5 that it selects from"));
+  EXPECT_THAT(messageOf(g, "cpu", "forward", inputs),
+              HasSubstr(": block 5 at entry 1 of sequence 1 is outside of 5 blocks"));
 }
 
 // Weights that rows choose: the first number behind them is one too many, wherever it stands.
