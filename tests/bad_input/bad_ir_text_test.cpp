@@ -135,6 +135,11 @@ std::vector<BadInput> rows() {
   };
   compiled(all, "argument_that_is_no_tensor", {"bad.mlir:1", "function 'forward'", "got i32"},
            "func.func @forward(%x: i32 {lathe.name = \"x\"}) -> i32 { return %x : i32 }");
+  compiled(
+      all, "op_of_another_dialect",
+      {"bad.mlir:2", "function 'forward'", "expected ops of the lathe dialect, got arith.constant"},
+      "func.func @forward() -> tensor<2xf32> {\n"
+      "  %y = arith.constant dense<1.0> : tensor<2xf32>\n  return %y : tensor<2xf32>\n}");
   compiled(all, "dim_without_a_name", {"function 'forward'", "dim 0 of f32[?] has no name"},
            "func.func @forward(%x: tensor<?xf32>) -> tensor<?xf32> {\n"
            "  %y = lathe.exp %x : tensor<?xf32>\n  return %y : tensor<?xf32>\n}");
@@ -208,6 +213,15 @@ std::vector<BadInput> rows() {
            "{lathe.name = \"y\"}) {\n  %w = lathe.weight \"w\" : tensor<3x4xf32>\n"
            "  %y = lathe.linear %x, %w layout packed : tensor<2x4xf32>, tensor<3x4xf32>\n"
            "  return %y : tensor<2x3xf32>\n}",
+           ErrorCode::InvalidArgument);
+  compiled(all, "weights_that_a_load_function_makes", {"as recorded", "laid-out weights"},
+           "func.func @forward(%x: tensor<2x4xf32> {lathe.name = \"x\"}) -> (tensor<2x3xf32> "
+           "{lathe.name = \"y\"}) {\n  %w = lathe.weight \"w:transpose\" : tensor<4x3xf32>\n"
+           "  %y = lathe.matmul %x, %w : tensor<2x4xf32>, tensor<4x3xf32>\n"
+           "  return %y : tensor<2x3xf32>\n}\n"
+           "func.func @load() -> tensor<4x3xf32> attributes {lathe.derived = [\"w:transpose\"]} {\n"
+           "  %w = lathe.weight \"w\" : tensor<3x4xf32>\n"
+           "  %t = lathe.transpose %w [1, 0] : tensor<3x4xf32>\n  return %t : tensor<4x3xf32>\n}",
            ErrorCode::InvalidArgument);
   compiled(all, "packed_experts_that_nobody_packed", {"as recorded", "laid-out weights"},
            "func.func @forward(%x: tensor<2x4xf32> {lathe.name = \"x\"}, %i: tensor<2xi64> "

@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 #include <lathe/lathe.h>
 
+#include "tests/unit/test_files.h"
+
 namespace lathe {
 namespace {
 
@@ -176,6 +178,30 @@ TEST(GraphTexts, SymbolsKeepTheirRanges) {
           << e.what();
     }
   }
+}
+
+// However often a model names a weight, an entry point reads it once.
+TEST(GraphTexts, AWeightStandsOnceInAnEntryPoint) {
+  Graph g;
+  for (const char* entry : {"one", "other"}) {
+    g.entry(entry);
+    g.output("y", g.weight("w", DType::F32, {4}) + g.weight("w", DType::F32, {4}));
+  }
+  const std::string text = g.text();
+  size_t count = 0;
+  for (size_t at = 0; (at = text.find("lathe.weight \"w\"", at)) != text.npos; ++at) ++count;
+  EXPECT_EQ(count, 2u) << text;
+}
+
+// The largest tensors and symbols that there may be.
+TEST(GraphLimits, AreReached) {
+  constexpr int64_t most = int64_t(1) << 48;
+  Graph g;
+  const Dim n = g.dim("n", 1, most);
+  g.output("y", exp(g.input("x", DType::F32, {n})));
+  g.output("z", exp(g.input("w", DType::F32, {most / 2, 2})));
+  test::expectError(ErrorCode::InvalidArgument, "would have 281474976710657 elements, at most",
+                    [&] { g.input("v", DType::F32, {most + 1}); });
 }
 
 // What was refused leaves nothing in the graph, whose text reads as before.

@@ -25,6 +25,17 @@ TEST(NnErrors, MistakesInsideABlockAreReportedAtTheCall) {
   expectError([&] { block(r.x, wrong); }, "lathe.mul");
 }
 
+// An operand that a module made is told with the module and the line that called it.
+TEST(NnErrors, OperandsAreToldWithTheModuleThatMadeThem) {
+  Recording r;
+  const unsigned line = __LINE__ + 1;
+  Tensor y = nn::Linear(r.g, "blocks.3.proj", 64, 32)(r.x);
+  expectError([&] { y + r.x; }, "\n  operand 0: f32[batch, seq, 32] of blocks.3.proj from " +
+                                    std::string(std::source_location::current().file_name()) + ":" +
+                                    std::to_string(line) +
+                                    "\n  operand 1: f32[batch, seq, 64] from ");
+}
+
 // However deep modules call each other, the user's own line is that of the outermost.
 TEST(NnErrors, MistakesInNestedScopesAreToldAtTheOutermost) {
   Graph g;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs whose weights a checkpoint holds in another form, with so few numbers that the results can
 // be read here.
+#include <functional>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -69,6 +71,77 @@ TEST(StoredWeights, AnUpdateOfATransposedWeightIsTransposed) {
   Session session(compile(g, {.backend = "reference"}));
   session.bindWeights(checkpoint);
   EXPECT_EQ(valuesOf(session.run("forward", {}).at("y")), (std::vector<double>{11, 22, 3, 4}));
+}
+
+// An update of a table is of the rows that ids choose: where the table is the head, too, which PEFT
+// leaves as it was, there is no one weight to add it to.
+TEST(StoredWeights, AnUpdateOfATableThatIsTheHeadTooIsRefused) {
+  const TemporaryFolder model, adapter;
+  saveSafetensors(model / "model.safetensors",
+                  {{"m.weight", Array::fromFloats({1, 2, 3, 4}, {2, 2})}});
+  saveSafetensors(adapter / "adapter_model.safetensors",
+                  {{"base_model.model.m.lora_embedding_A", Array::fromFloats({1, 0}, {1, 2})},
+                   {"base_model.model.m.lora_embedding_B", Array::fromFloats({1, 2}, {2, 1})}});
+  adapter.write("adapter_config.json",
+                json{{"peft_type", "LORA"}, {"r", 1}, {"lora_alpha", 10}}.dump());
+  const Checkpoint checkpoint = Checkpoint::open(model.path(), {adapter.path()});
+  auto rows = [&](bool isHead) {
+    Graph g;
+    const Tensor table = g.weight("m.weight", DType::F32, {2, 2});
+    const Tensor x = gather(table, g.input("ids", DType::I64, {2}), 0);
+    g.output("y", isHead ? matmul(x, transpose(table, {1, 0})) : x);
+    readAsStored(g, checkpoint);
+    Session session(compile(g, {.backend = "reference"}));
+    session.bindWeights(checkpoint);
+    return valuesOf(session.run("forward", {{"ids", Array(DType::I64, {2})}}).at("y"));
+  };
+  EXPECT_EQ(rows(false), (std::vector<double>{11, 22, 11, 22}));
+  test::expectError(ErrorCode::Unsupported,
+                    "a LoRA folder updates m.weight, which is the model's head, too",
+                    [&] { rows(true); });
+}
+
+// The columns of such a layer are stored in another order than those of an update.
+TEST(StoredWeights, AnUpdateIsAddedToColumnsInTheirOwnOrder) {
+  const TemporaryFolder model, adapter;
+  auto words = [](std::vector<uint32_t> values, const Shape& shape) {
+    Array array(DType::I32, shape);
+    for (size_t i = 0; i < values.size(); ++i) array.as<int32_t>()[i] = int32_t(values[i]);
+    return array;
+  };
+  saveSafetensors(model / "model.safetensors",
+                  {{"m.qweight", words({0x82838485, 0x82828282, 0x82828282, 0x82828282}, {1, 4})},
+                   {"m.qzeros", words({0x7f7f7f7f, 0x09090909}, {2, 1})},
+                   {"m.g_idx", words({1, 0, 0, 1}, {4})},
+                   {"m.scales", Array::fromFloats({1, 1, 1, 1, 1, 1, 1, 1}, {2, 4})}});
+  const json quantization{{"quant_method", "gptq"}, {"bits", 8}, {"group_size", 2}};
+  model.write("config.json", json{{"quantization_config", quantization}}.dump());
+  saveSafetensors(adapter / "adapter_model.safetensors",
+                  {{"base_model.model.m.lora_A.weight", Array::fromFloats({1, 2, 3, 4}, {1, 4})},
+                   {"base_model.model.m.lora_B.weight", Array::fromFloats({1, 0, 0, 0}, {4, 1})}});
+  adapter.write("adapter_config.json",
+                json{{"peft_type", "LORA"}, {"r", 1}, {"lora_alpha", 1000}}.dump());
+  using Record = std::function<Tensor(Graph&, const Tensor&)>;
+  auto firstFour = [&](const std::vector<std::string>& adapters, const Record& record) {
+    const Checkpoint checkpoint = Checkpoint::open(model.path(), adapters);
+    Graph g;
+    g.output("y", record(g, g.weight("m.weight", DType::F32, {4, 4})));
+    readAsStored(g, checkpoint);
+    Session session(compile(g, {.backend = "reference"}));
+    session.bindWeights(checkpoint);
+    std::vector<double> values = valuesOf(session.run("forward", {}).at("y"));
+    values.resize(4);
+    return values;
+  };
+  const std::vector<double> row{123, 4, 3, 120};
+  auto whole = [](Graph&, const Tensor& w) { return w * 1.0; };
+  EXPECT_EQ(firstFour({}, whole), row);
+  EXPECT_EQ(firstFour({adapter.path()}, whole), (std::vector<double>{1123, 2004, 3003, 4120}));
+  // Where the weight is no layer's, but what another matrix is multiplied with from the right.
+  auto left = [](Graph& g, const Tensor& w) {
+    return matmul(transpose(w, {1, 0}), g.constant(Array::fromFloats({1, 0, 0, 0}, {4, 1})));
+  };
+  EXPECT_EQ(firstFour({}, left), row);
 }
 
 // Rows of a table are chosen before they are widened, columns behind it.
