@@ -2,6 +2,7 @@
 // A module that records a fused op computes what it computes without: `useFused` changes no number
 // beyond the order of a sum.
 #include <functional>
+#include <limits>
 
 #include "lathe/lathe.h"
 #include "runtime/bound_weights.h"
@@ -109,6 +110,39 @@ TEST_P(NnFused, AttentionOfEveryForm) {
                     .causal = causal, .scaleForm = form, .scale = scale, .useFused = useFused};
                 // Every query sees itself.
                 if (masked) o.mask = nn::causalMask(x, 3, 3);
+                const Tensor heads = nn::splitHeads(x, 4);
+                return nn::attention(heads, heads * 0.5, heads + 1.0, o);
+              },
+              true);
+}
+
+// A bias and masks of either kind, alone and together, with every order of the keys. The masks of
+// bools hide all keys from the first query.
+TEST_P(NnFused, AttentionOfEveryMask) {
+  enum class Mask { None, Bools, Floats };
+  enum class Order { None, Causal, Positions };
+  for (bool biased : {false, true})
+    for (Mask mask : {Mask::None, Mask::Bools, Mask::Floats})
+      for (Order order : {Order::None, Order::Causal, Order::Positions})
+        for (double fill : {-std::numeric_limits<double>::infinity(), -1e4})
+          expectSame(
+              "bias " + std::to_string(biased) + ", mask " + std::to_string(int(mask)) +
+                  ", order " + std::to_string(int(order)) + ", fill " + std::to_string(fill),
+              [=](Graph&, const Tensor& x, const Tensor& ids, bool useFused) {
+                nn::AttentionOptions o{.causal = order == Order::Causal,
+                                       .maskedRow = MaskedRow::zero,
+                                       .maskFill = fill,
+                                       .useFused = useFused};
+                const Tensor query = iota(x, {3, 1}, 0, DType::F32),
+                             key = iota(x, {1, 3}, 1, DType::F32);
+                if (biased) o.bias = reshape(sin(query + key * 3.0), {1, 1, 3, 3});
+                if (mask == Mask::Bools) o.mask = reshape(key < query, {1, 1, 3, 3});
+                if (mask == Mask::Floats) o.mask = reshape(cos(query * 2.0 - key), {1, 1, 3, 3});
+                if (order == Order::Positions) {
+                  o.positions = reshape(sliceAxis(ids, 1, 0, 1), {2});
+                  o.window = 2;
+                }
+                if (!biased && mask == Mask::Floats) o.softcap = 0.5;
                 const Tensor heads = nn::splitHeads(x, 4);
                 return nn::attention(heads, heads * 0.5, heads + 1.0, o);
               },

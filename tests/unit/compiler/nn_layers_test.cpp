@@ -151,6 +151,19 @@ TEST_P(NnLayers, ActivationsKeepShapeAndDType) {
   EXPECT_EQ(ops(t, "cast"), castsOf(GetParam(), 6));  // gelu cancels: computed in f32
 }
 
+// OpenAI's stand-in for GELU, of which checkpoints ask the very factor.
+TEST(NnActivations, QuickGeluHasItsFactor) {
+  const std::vector<float> x{-2, 0.5, 3};
+  Graph g;
+  g.output("y", nn::quickGelu(g.constant(Array::fromFloats(x, {3}))));
+  Session session(compile(g, {.backend = "reference"}));
+  const Array y = session.run("forward", {}).at("y");
+  for (int64_t i = 0; i < 3; ++i) {
+    const double v = x[size_t(i)];
+    EXPECT_NEAR(y.at(i), v / (1 + std::exp(-1.702 * v)), 1e-6) << v;
+  }
+}
+
 TEST_P(NnLayers, SoftmaxOverAnyAxis) {
   Recording r(GetParam());
   Tensor y = nn::softmax(r.x, 1);
@@ -264,7 +277,8 @@ TEST(NnRope, LongRopeTakesTheShortFactorsUpToTheTrainedLength) {
   o.scaling = {.type = nn::RopeScalingOptions::Type::LongRope,
                .originalMaxPositions = 8,
                .shortFactor = {1, 1},
-               .longFactor = {2, 2}};
+               .longFactor = {2, 2},
+               .attentionFactor = 1.25};
   g.output("sin", nn::RoPE(g, "rope", o).angles(iota(g.zeros({1}), {seq}, 0)).sin);
   Session session(compile(g, {.backend = "reference"}));
   for (int64_t length : {7, 8, 9}) {
@@ -272,7 +286,8 @@ TEST(NnRope, LongRopeTakesTheShortFactorsUpToTheTrainedLength) {
     const Array sines = session.run("forward", {}).at("sin");
     const double factor = length > 8 ? 2 : 1;
     for (int64_t i = 0; i < length; ++i)
-      EXPECT_NEAR(sines.at(2 * i), std::sin(double(i) / factor), 1e-6) << length << " at " << i;
+      EXPECT_NEAR(sines.at(2 * i), 1.25 * std::sin(double(i) / factor), 1e-6)
+          << length << " at " << i;
   }
 }
 

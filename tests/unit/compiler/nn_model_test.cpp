@@ -114,6 +114,20 @@ TEST(NnTransformerLm, LearntPositionsAndTiedHead) {
   EXPECT_EQ(ops(t, "cos"), 0);
 }
 
+// What the model's options say counts for every layer.
+TEST(NnTransformerLm, OptionsReachTheLayers) {
+  nn::TransformerLMOptions o = small(nn::ModelStyle::llama());
+  o.qkvBias = o.outputBias = o.mlpBias = true;
+  o.normEps = 0.125;
+  o.ropeScaling = {.type = nn::RopeScalingOptions::Type::Linear, .factor = 2};
+  const std::string t = forwardText(o);
+  for (const char* name : {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
+                           "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"})
+    EXPECT_EQ(countOf(t, std::string(name) + ".bias\""), 2) << name;
+  EXPECT_EQ(countOf(t, "dense<1.250000e-01>"), 5) << "two norms a layer, and the last";
+  EXPECT_TRUE(has(t, "dense<[5.000000e-01, ")) << "the first frequency, stretched";
+}
+
 TEST(NnTransformerLm, FusedOpsWhereAsked) {
   nn::TransformerLMOptions o = small(nn::ModelStyle::llama());
   o.useFused = true;
@@ -123,6 +137,7 @@ TEST(NnTransformerLm, FusedOpsWhereAsked) {
   EXPECT_EQ(ops(t, "glu"), 2);
   EXPECT_EQ(ops(t, "linear"), 15);
   EXPECT_EQ(countOf(t, "lathe.rope "), 4);
+  EXPECT_EQ(ops(t, "embedding"), 1);
   EXPECT_EQ(ops(t, "matmul"), 0);
 }
 
