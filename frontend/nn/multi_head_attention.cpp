@@ -28,6 +28,12 @@ MultiHeadAttention::MultiHeadAttention(Graph& graph, std::string path,
                     std::to_string(options_.heads) + " heads and dModel " +
                     std::to_string(options_.dModel) + "; change one of them",
                 at);
+  if (options_.keyBias && options_.fusedProjection)
+    throw Error(ErrorCode::InvalidArgument,
+                module +
+                    ": a bias of k alone needs a weight of k alone; unset keyBias or "
+                    "fusedProjection",
+                at);
   if (options_.relativeDistance < 0)
     throw Error(ErrorCode::InvalidArgument,
                 module + ": expected a relativeDistance of 0 (none) or more, got " +

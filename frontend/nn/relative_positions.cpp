@@ -24,6 +24,12 @@ std::vector<int64_t> relativeBuckets(int64_t buckets, int64_t maxDistance,
   expectPositive(buckets, "relativeBuckets, buckets", at, kMostTable);
   expectPositive(maxDistance, "relativeBuckets, maxDistance", at, kMostTable);
   const int64_t exact = buckets / 2;
+  if (exact < 1 || maxDistance <= exact)
+    throw Error(ErrorCode::InvalidArgument,
+                "relativeBuckets: expected at least 2 buckets and a maxDistance of more than half "
+                "of them, got " +
+                    std::to_string(buckets) + " buckets and " + std::to_string(maxDistance),
+                at);
   std::vector<int64_t> result;
   for (int64_t distance = 0; distance <= maxDistance; ++distance) {
     if (distance < exact) {
@@ -53,7 +59,8 @@ Tensor alibi(Graph& graph, int64_t heads, const Dim& keys, DType rounding,
              std::source_location at) {
   expectFloatDType(rounding, "alibi, rounding", at);
   Tensor slopes = graph.constant(Array::fromFloats(alibiSlopes(heads, at), {heads, 1}), at);
-  Tensor products = castTo(slopes, rounding, at) * castTo(graph.arange(keys), rounding, at);
+  Tensor products = mul(castTo(slopes, rounding, at),
+                        castTo(graph.arange(keys, DType::I64, at), rounding, at), at);
   return reshape(castTo(products, DType::F32, at), {1, heads, 1, keys}, at);
 }
 

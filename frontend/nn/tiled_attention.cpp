@@ -26,6 +26,10 @@ int64_t tiledSize(const Tensor& x, int64_t axis, const char* what, std::source_l
 // Each block is recorded op by op.
 void expectBlocks(int64_t size, int64_t block, const char* what, std::source_location at) {
   constexpr int64_t most = 10000;
+  if (size < 1)
+    throw Error(ErrorCode::InvalidArgument,
+                std::string(what) + ": expected at least one element to cut into blocks, got none",
+                at);
   const int64_t blocks = (size - 1) / block + 1;
   if (blocks > most)
     throw Error(ErrorCode::InvalidArgument,
@@ -85,6 +89,11 @@ Tensor tiledAttention(const Tensor& q, const Tensor& k, const Tensor& v, int64_t
     throw Error(ErrorCode::InvalidArgument,
                 "tiledAttention: expected q and k of one depth (last axis), got " + typeText(q) +
                     " and " + typeText(k),
+                at);
+  if (tiledSize(v, -2, "tiledAttention, v", at) != keys)
+    throw Error(ErrorCode::InvalidArgument,
+                "tiledAttention: expected as many values as keys (axis -2), got " + typeText(k) +
+                    " and " + typeText(v),
                 at);
   const DType wide = computeDType(q.dtype());
   Tensor top, sum, out;

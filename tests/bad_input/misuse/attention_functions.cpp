@@ -59,6 +59,10 @@ Table attentionFunctions() {
        [] { attend([](Heads&, nn::AttentionOptions& o) { o.softcap = -1; }); },
        kArgument,
        {"softcap of 0 (none) or more"}},
+      {"attention_of_an_infinite_scale",
+       [] { attend([](Heads&, nn::AttentionOptions& o) { o.scale = 1 / 0.0; }); },
+       kArgument,
+       {"attention: expected a finite scale, got inf"}},
       {"attention_of_a_softcap_and_a_bias",
        [] {
          attend([](Heads& m, nn::AttentionOptions& o) {
@@ -279,6 +283,28 @@ Table attentionFunctions() {
        },
        kArgument,
        {"tiledSoftmax", "whose size is a number"}},
+      {"tiled_softmax_of_nothing",
+       [] {
+         Heads m;
+         nn::tiledSoftmax(m.in(DType::F32, {4, 0}), 2);
+       },
+       kArgument,
+       {"tiledSoftmax", "at least one element", "got none"}},
+      {"tiled_attention_over_no_keys",
+       [] {
+         Heads m;
+         Tensor none = m.in(DType::F32, {m.batch, 2, 0, 4});
+         nn::tiledAttention(m.q, none, none, 2);
+       },
+       kArgument,
+       {"tiledAttention", "at least one element", "got none"}},
+      {"tiled_attention_of_more_values_than_keys",
+       [] {
+         Heads m;
+         nn::tiledAttention(m.q, m.k, m.in(DType::F32, {m.batch, 2, 7, 4}), 2);
+       },
+       kArgument,
+       {"tiledAttention", "as many values as keys", "f32[batch, 2, 5, 4] and f32[batch, 2, 7, 4]"}},
       {"tiled_softmax_of_a_scalar",
        [] {
          Graph g;

@@ -127,6 +127,26 @@ Table rotaryLayers() {
        },
        kArgument,
        {"positive factors", "-2"}},
+      {"rope_of_a_negative_attention_factor",
+       [] {
+         rope({.headDim = 4,
+               .scaling = {.type = nn::RopeScalingOptions::Type::Yarn,
+                           .factor = 2,
+                           .originalMaxPositions = 8,
+                           .attentionFactor = -1}});
+       },
+       kArgument,
+       {"positive attentionFactor", "-1"}},
+      {"rope_of_an_endless_attention_factor",
+       [] {
+         rope({.headDim = 4,
+               .scaling = {.type = nn::RopeScalingOptions::Type::Yarn,
+                           .factor = 2,
+                           .originalMaxPositions = 8,
+                           .attentionFactor = 1 / 0.0}});
+       },
+       kArgument,
+       {"positive attentionFactor", "inf"}},
       {"rope_of_one_dynamic_pair",
        [] { rope({.headDim = 2, .scaling = {.type = nn::RopeScalingOptions::Type::Dynamic}}); },
        kArgument,
@@ -138,6 +158,31 @@ Table rotaryLayers() {
        },
        kArgument,
        {"Mixture 'moe', chosen", "at most 2"}},
+      {"mixture_of_endless_experts",
+       [] {
+         Heads m;
+         nn::Mixture(m.g, "moe",
+                     {.dModel = 8, .dHidden = 8, .experts = 2000000000, .chosen = 1})(m.tokens);
+       },
+       kArgument,
+       {"Mixture 'moe', experts", "at most 10000"}},
+      {"mixture_with_biases",
+       [] {
+         Graph g;
+         nn::Mixture(g, "moe",
+                     {.dModel = 4, .dHidden = 8, .experts = 2, .chosen = 1, .mlp = {.bias = true}});
+       },
+       kArgument,
+       {"Mixture 'moe'", "experts of three weights without biases"}},
+      {"mixture_of_one_weight_for_gate_and_up",
+       [] {
+         Graph g;
+         nn::Mixture(
+             g, "moe",
+             {.dModel = 4, .dHidden = 8, .experts = 2, .chosen = 1, .mlp = {.gateUp = "both"}});
+       },
+       kArgument,
+       {"Mixture 'moe'", "experts of three weights without biases"}},
       {"mixture_of_a_matrix",
        [] {
          Heads m;
@@ -222,6 +267,49 @@ Table attentionLayers() {
        },
        kArgument,
        {"CausalSelfAttention 'attn'", "positions"}},
+      {"self_attention_with_a_bias_of_keys_that_have_no_weight",
+       [] {
+         selfAttention({.dModel = 8,
+                        .heads = 2,
+                        .projections = nn::SelfAttentionOptions::Projections::Fused,
+                        .keyBias = true});
+       },
+       kArgument,
+       {"CausalSelfAttention 'attn'", "a bias of k alone needs a weight of k alone"}},
+      {"self_attention_of_grouped_heads_in_the_odd_view",
+       [] {
+         selfAttention({.dModel = 8,
+                        .heads = 2,
+                        .kvHeads = 1,
+                        .projections = nn::SelfAttentionOptions::Projections::FusedOddView});
+       },
+       kArgument,
+       {"the odd view of a fused projection needs kvHeads = heads"}},
+      {"self_attention_of_wide_heads_in_the_odd_view",
+       [] {
+         selfAttention({.dModel = 8,
+                        .heads = 2,
+                        .headDim = 8,
+                        .projections = nn::SelfAttentionOptions::Projections::FusedOddView});
+       },
+       kArgument,
+       {"the odd view of a fused projection needs", "heads * headDim = dModel"}},
+      {"self_attention_with_an_option_bias",
+       [] {
+         Heads m;
+         nn::CausalSelfAttention(m.g, "attn",
+                                 {.dModel = 8, .heads = 2, .attention = {.bias = m.x}});
+       },
+       kArgument,
+       {"a mask cannot be an option"}},
+      {"self_attention_with_option_positions",
+       [] {
+         Heads m;
+         nn::CausalSelfAttention(m.g, "attn",
+                                 {.dModel = 8, .heads = 2, .attention = {.positions = m.ids}});
+       },
+       kArgument,
+       {"a mask cannot be an option"}},
       {"self_attention_with_an_option_mask",
        [] {
          Heads m;
@@ -267,6 +355,14 @@ Table attentionLayers() {
        },
        kArgument,
        {"fused projection"}},
+      {"attention_module_with_a_bias_of_keys_that_have_no_weight",
+       [] {
+         Heads m;
+         nn::MultiHeadAttention(
+             m.g, "mha", {.dModel = 8, .heads = 2, .fusedProjection = true, .keyBias = false});
+       },
+       kArgument,
+       {"MultiHeadAttention 'mha'", "a bias of k alone needs a weight of k alone"}},
       {"attention_module_without_a_key",
        [] {
          Heads m;
@@ -275,6 +371,15 @@ Table attentionLayers() {
        },
        kArgument,
        {"MultiHeadAttention 'mha', key", "empty handle"}},
+      {"attention_module_of_distances_and_a_bias",
+       [] {
+         Heads m;
+         nn::MultiHeadAttention(
+             m.g, "mha",
+             {.dModel = 8, .heads = 2, .relativeDistance = 3, .attention = {.bias = m.x}});
+       },
+       kArgument,
+       {"MultiHeadAttention 'mha'", "a bias or relativeDistance, got both"}},
       {"attention_module_of_negative_distance",
        [] {
          Heads m;

@@ -76,6 +76,10 @@ static Table ofConfigs() {
        [] { registerFamily({}); },
        kArgument,
        {"registerFamily", "architecture"}},
+      {"family_without_a_function",
+       [] { registerFamily({"NoneForCausalLM", "none", ModelTask::Generate, {}}); },
+       kArgument,
+       {"registerFamily", "a function that builds it"}},
   });
 }
 
@@ -152,6 +156,10 @@ Table diffusion() {
        [=] { dit([](Dit& o) { o.image = {5, 4}; }); },
        kArgument,
        {"5 x 4", "patches of 2"}},
+      {"dit_of_an_image_whose_width_patches_do_not_tile",
+       [=] { dit([](Dit& o) { o.image = {4, 5}; }); },
+       kArgument,
+       {"4 x 5", "patches of 2"}},
       {"dit_of_an_endless_image",
        [=] { dit([](Dit& o) { o.image = {kMost - 1, kMost - 1}; }); },
        kArgument,
@@ -176,6 +184,17 @@ Table diffusion() {
        [] { nn::timestepFrequencies({.frequencies = -2}); },
        kArgument,
        {"timestepFrequencies", "got -2"}},
+      {"timestep_frequencies_that_end_where_they_begin",
+       [] { nn::timestepFrequencies({.frequencies = 2, .endsAtPeriod = true}); },
+       kArgument,
+       {"timestepFrequencies", "at least 4 frequencies with endsAtPeriod, got 2"}},
+      {"timesteps_that_are_true_or_false",
+       [] {
+         Model m;
+         nn::TimestepEmbedding(m.g, "t", 8)(m.g.input("t", DType::Bool, {m.batch}), DType::F32);
+       },
+       kArgument,
+       {"TimestepEmbedding 't': expected timesteps [batch], got bool[batch]"}},
       {"timesteps_of_integers_as_a_dtype",
        [] {
          Model m;
@@ -232,6 +251,20 @@ Table diffusion() {
        },
        kArgument,
        {"modulate", "f32[batch, 4]"}},
+      {"modulate_by_another_width",
+       [] {
+         Heads m;
+         nn::modulate(m.tokens, m.x, m.x);
+       },
+       kArgument,
+       {"modulate", "f32[batch, 3, 8] and f32[batch, 4]"}},
+      {"modulation_of_a_sequence",
+       [] {
+         Heads m;
+         nn::Modulation(m.g, "m", 8, 2)(m.tokens);
+       },
+       kArgument,
+       {"Modulation 'm': expected a condition [batch, 8], got f32[batch, 3, 8]"}},
       {"modulation_of_no_vectors",
        [] {
          Graph g;
@@ -239,6 +272,13 @@ Table diffusion() {
        },
        kArgument,
        {"Modulation 'm'", "got 0"}},
+      {"modulation_of_more_vectors_than_are_recorded",
+       [] {
+         Model m;
+         nn::Modulation(m.g, "m", 1, 2000000000)(m.g.input("c", DType::F32, {2, 1}));
+       },
+       kArgument,
+       {"Modulation 'm', count", "at most 10000"}},
       {"modulation_of_endless_vectors",
        [] {
          Graph g;

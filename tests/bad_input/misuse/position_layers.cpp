@@ -179,6 +179,14 @@ Table positionLayers() {
        [] { nn::relativeBuckets(-4, 8); },
        kArgument,
        {"relativeBuckets", "got -4"}},
+      {"buckets_of_which_half_is_none",
+       [] { nn::relativeBuckets(1, 8); },
+       kArgument,
+       {"relativeBuckets", "at least 2 buckets", "got 1 buckets and 8"}},
+      {"buckets_that_reach_their_half",
+       [] { nn::relativeBuckets(8, 4); },
+       kArgument,
+       {"relativeBuckets", "more than half", "got 8 buckets and 4"}},
       {"buckets_of_no_distance",
        [] { nn::relativeBuckets(4, -8); },
        kArgument,
@@ -187,6 +195,13 @@ Table positionLayers() {
        [] { nn::relativeBuckets(4, kMost); },
        kArgument,
        {"relativeBuckets", "at most"}},
+      {"alibi_of_an_undeclared_symbol",
+       [] {
+         Graph g;
+         nn::alibi(g, 4, Dim::symbol("keys"));
+       },
+       kArgument,
+       {"symbol 'keys' is not declared"}},
       {"relative_bias_of_no_heads",
        [] {
          Graph g;
@@ -201,6 +216,13 @@ Table positionLayers() {
        },
        kArgument,
        {"RelativePositionBias 'r'", "31 buckets"}},
+      {"relative_bias_that_ends_where_its_ladder_begins",
+       [] {
+         Graph g;
+         nn::RelativePositionBias(g, "r", {.heads = 2, .buckets = 8, .maxDistance = 2});
+       },
+       kArgument,
+       {"RelativePositionBias 'r'", "more than half of them, got 8 buckets and 2"}},
       {"relative_bias_of_endless_distance",
        [] {
          Model m;
