@@ -122,6 +122,7 @@ Tensor scatter(const Tensor& x, const Tensor& indices, const Tensor& values, int
   const Composing composing("scatter");
   const Scattered s = prepare("scatter", x, indices, values, axis, at);
   const Dim m = s.indices.dim(2);
+  if (m == Dim(0)) return x;  // there is no value to take for the places that none names
   // The last index that names a place; -1 for none.
   Tensor order = iota(x, {m}, 0, DType::I64, at);
   Tensor last = select(s.hits, order, scalarLike(order, -1, at), at);

@@ -16,6 +16,14 @@ constexpr const char* kPieces =
 
 std::vector<Tensor> pieces(const Tensor& x, int64_t axis, int64_t total, int64_t size,
                            std::source_location at) {
+  // Each is an op of its own.
+  constexpr int64_t most = 65536;
+  const int64_t count = total / size + (total % size != 0);
+  if (count > most)
+    failIn("split",
+           "expected at most " + std::to_string(most) + " pieces of " + typeTextOf(x) + ", got " +
+               std::to_string(count) + "; take larger ones",
+           at);
   std::vector<Tensor> parts;
   for (int64_t from = 0; from == 0 || from < total; from += size)
     parts.push_back(sliceAxis(x, axis, from, std::min(size, total - from), 1, at));

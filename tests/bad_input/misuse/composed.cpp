@@ -57,6 +57,20 @@ Table composedShapes() {
        },
        kArgument,
        {"split", "size 1 or more, got 0"}},
+      {"split_into_endless_pieces",
+       [] {
+         Heads m;
+         split(m.in(DType::F32, {int64_t(1) << 40}), 2);
+       },
+       kArgument,
+       {"split: expected at most 65536 pieces of f32[1099511627776], got 549755813888"}},
+      {"chunk_into_endless_pieces",
+       [] {
+         Heads m;
+         chunk(m.in(DType::F32, {int64_t(1) << 40}), int64_t(1) << 39);
+       },
+       kArgument,
+       {"chunk: expected at most 65536 pieces of f32[1099511627776], got 549755813888"}},
       {"split_of_a_symbol",
        [] {
          Model m;

@@ -139,6 +139,8 @@ TEST(ComposedShapes, SplitChunkStack) {
   EXPECT_EQ(splitSizes(g.input("z", DType::F32, {b * 2}), {b, b})[1].shape(), Dims{b});
   expectBoth({kSix, kSix}, [](T t) { return stack({t[0], t[1] + 10.0}, 1); }, {2, 2, 3},
              {0, 1, 2, 10, 11, 12, 3, 4, 5, 13, 14, 15});
+  expect({kSix, kSix}, [](T t) { return stack({t[0], t[1] + 10.0}, -3); }, {2, 2, 3},
+         {0, 1, 2, 3, 4, 5, 10, 11, 12, 13, 14, 15});
   expectBoth({kSix, kSix}, [](T t) { return stack({t[0], t[1] + 10.0}, -1); }, {2, 3, 2},
              {0, 10, 1, 11, 2, 12, 3, 13, 4, 14, 5, 15});
 }
@@ -262,6 +264,16 @@ TEST(ComposedIndices, ScatterTakesTheLastAndScatterAddAll) {
              {0, 1, 32, 33, 44, 5});
   expect({kSix, ints({1, 0, 1}, {1, 3}), floats({7, 8, 9}, {1, 3})},
          [](T t) { return scatter(t[0], t[1], t[2], 0); }, {2, 3}, {0, 8, 2, 7, 4, 9});
+}
+
+// Without an index everything stays as it was, as in PyTorch.
+TEST(ComposedIndices, NoIndexIsNone) {
+  const Array at = ints({}, {2, 0}), by = floats({}, {2, 0});
+  expect({kSix, at, by}, [](T t) { return scatter(t[0], t[1], t[2], 1) + 0.0; }, {2, 3},
+         {0, 1, 2, 3, 4, 5});
+  expect({kSix, at, by}, [](T t) { return scatterAdd(t[0], t[1], t[2], 1) + 0.0; }, {2, 3},
+         {0, 1, 2, 3, 4, 5});
+  expect({kSix, at}, [](T t) { return takeAlongAxis(t[0], t[1], 1); }, {2, 0}, {});
 }
 
 TEST(ComposedIndices, AnIndexOutsideIsAnErrorOfTheRun) {
