@@ -34,15 +34,18 @@ llvm::cl::opt<lathe::NumericsMode> numerics(
         clEnumValN(lathe::NumericsMode::Relaxed, "relaxed", "what docs/numerics.md lists"),
         clEnumValN(lathe::NumericsMode::Fast, "fast", "also move arithmetic into weights")));
 
-void setNumerics(lathe::LatheDialect* dialect) {
-  static lathe::NumericsPolicy policy{
-      .mode = numerics, .audit = logRewrites, .evaluate = lathe::interpretFunction};
-  dialect->numerics = &policy;
+// MlirOptMain owns the contexts, one for each piece of a file that is split, which refer to their
+// policies and logs: none of these is ever freed.
+void setNumerics(mlir::MLIRContext* context, lathe::LatheDialect* dialect) {
+  context->disableMultithreading();  // a policy is one thread's
+  static auto& policies = *new std::vector<lathe::NumericsPolicy*>();
+  policies.push_back(new lathe::NumericsPolicy{
+      .mode = numerics, .audit = logRewrites, .evaluate = lathe::interpretFunction});
+  dialect->numerics = policies.back();
 }
 
 void attachLog(mlir::MLIRContext* context, lathe::LatheDialect* dialect) {
   if (!logRewrites && stopAfter == kNever && skipAttempt == kNever) return;
-  // MlirOptMain owns the contexts, which refer to their logs: none of these is ever freed.
   static auto& logs = *new std::vector<lathe::RewriteLog*>();
   logs.push_back(new lathe::RewriteLog(
       context, dialect,
@@ -59,7 +62,7 @@ int main(int argc, char** argv) {
   mlir::registerAllPasses();
   lathe::registerRewritePasses();
   registry.addExtension(+[](mlir::MLIRContext* context, lathe::LatheDialect* dialect) {
-    setNumerics(dialect);
+    setNumerics(context, dialect);
     attachLog(context, dialect);
   });
   return mlir::asMainReturnCode(

@@ -29,6 +29,12 @@ void ContentHash::addText(Printed printed) {
 void ContentHash::add(Attribute attribute) { addText(attribute); }
 void ContentHash::add(Type type) { addText(type); }
 
+// A value may be read before it is defined, from another block.
+void ContentHash::add(Value defined) {
+  add(values_.try_emplace(defined, values_.size()).first->second);
+  add(defined.getType());
+}
+
 // Each list is led by its length: no two ops give the same words.
 void ContentHash::add(Operation* op) {
   add(Attribute(op->getName().getIdentifier()));
@@ -36,10 +42,7 @@ void ContentHash::add(Operation* op) {
   add(op->getNumOperands());
   for (Value v : op->getOperands()) add(values_.try_emplace(v, values_.size()).first->second);
   add(op->getNumResults());
-  for (Value v : op->getResults()) {
-    values_.try_emplace(v, values_.size());
-    add(v.getType());
-  }
+  for (Value v : op->getResults()) add(v);
   add(op->getNumSuccessors());
   for (Block* block : op->getSuccessors())
     add(blocks_.try_emplace(block, blocks_.size()).first->second);
@@ -53,10 +56,7 @@ void ContentHash::add(Operation* op) {
 void ContentHash::add(Block& block) {
   add(blocks_.try_emplace(&block, blocks_.size()).first->second);
   add(block.getNumArguments());
-  for (BlockArgument argument : block.getArguments()) {
-    values_.try_emplace(argument, values_.size());
-    add(argument.getType());
-  }
+  for (BlockArgument argument : block.getArguments()) add(argument);
   add(block.getOperations().size());
   for (Operation& op : block) add(&op);
 }

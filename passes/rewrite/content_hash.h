@@ -32,6 +32,7 @@ class ContentHash {
   template <class Printed>
   void addText(Printed printed);
   void add(mlir::Block& block);
+  void add(mlir::Value defined);
 
   HashedTexts& texts_;
   llvm::SmallVector<uint64_t, 256> words_;

@@ -52,7 +52,7 @@ MUTANTS = [
            "array.size() > kShownValues ? ",
            "array.size() >= kShownValues ? ",
            "eight values look like the first of more",
-           ("cli_test:CliTest.RunShowsTheFirstEightValues",)),
+           ("cli_explain_test:CliRun.ShowsTheFirstEightValues",)),
     Mutant("cli/forced-of-config", "tools/lathe/prompt_reader.cpp",
            "first({generation.forcedBosId, config.forcedBosId})",
            "first({config.forcedBosId, generation.forcedBosId})",

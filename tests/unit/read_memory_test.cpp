@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 namespace lathe::cpu {
 namespace {
@@ -26,7 +27,9 @@ class LastCache : public testing::Test {
     std::ofstream(cache / "size") << size << "\n";
     std::ofstream(cache / "shared_cpu_list") << sharers << "\n";
   }
-  int64_t bytes() const { return lastCacheBytes(folder_.string()); }
+  int64_t bytes(const std::vector<int>& cpus) const {
+    return lastCacheBytes(cpus, folder_.string());
+  }
 
   const std::filesystem::path folder_ =
       std::filesystem::path(testing::TempDir()) / ("cpus" + std::to_string(getpid()));
@@ -40,14 +43,15 @@ TEST_F(LastCache, ProcessorsThatShareItCountItOnce) {
     list(cpu, 1, 2, "512K", std::to_string(cpu));
     list(cpu, 2, 3, "32768K", "0-1");
   }
-  EXPECT_EQ(bytes(), 32 * kMiB);
+  EXPECT_EQ(bytes({0, 1}), 32 * kMiB);
 }
 
 TEST_F(LastCache, PiecesOfSeveralGroupsAreAddedUp) {
   list(0, 0, 3, "32768K", "0-7");
   list(8, 0, 3, "32768K", "8-15");
   list(9, 0, 3, "32768K", "8-15");
-  EXPECT_EQ(bytes(), 64 * kMiB);
+  EXPECT_EQ(bytes({0, 8, 9}), 64 * kMiB);
+  EXPECT_EQ(bytes({8, 9}), 32 * kMiB) << "of processors that are not this process's";
 }
 
 TEST_F(LastCache, AFourthLevelIsTheLast) {
@@ -55,18 +59,21 @@ TEST_F(LastCache, AFourthLevelIsTheLast) {
   list(0, 1, 4, "128M", "0-1");
   list(1, 0, 3, "4M", "1");
   list(1, 1, 4, "128M", "0-1");
-  EXPECT_EQ(bytes(), 128 * kMiB);
+  EXPECT_EQ(bytes({0, 1}), 128 * kMiB);
 }
 
 // The second level is small, and no word of what lies behind it.
 TEST_F(LastCache, WithoutAThirdLevelItIsThatOfACommonProcessor) {
-  const int64_t unknown = lastCacheBytes((folder_ / "nothing").string());
+  const int64_t unknown = lastCacheBytes({0}, (folder_ / "nothing").string());
   EXPECT_GE(unknown, kMiB);
   list(0, 0, 1, "32K", "0");
   list(0, 1, 2, "1024K", "0");
-  EXPECT_EQ(bytes(), unknown);
-  list(0, 2, 3, "plenty", "0");
-  EXPECT_EQ(bytes(), unknown);
+  EXPECT_EQ(bytes({0}), unknown);
+  for (const char* strange : {"plenty", "12x", "-4M", "1G", "99999999999999999999K"}) {
+    list(0, 2, 3, strange, "0");
+    EXPECT_EQ(bytes({0}), unknown) << strange;
+  }
+  EXPECT_EQ(bytes({}), unknown);
 }
 
 TEST_F(LastCache, BuffersExceedThatOfThisMachineTwice) {

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "lathe/runtime/backend_plugin.h"
 #include "backends/cpu/device/read_memory.h"
+#include "lathe/runtime/backend_plugin.h"
 #include "lathe/runtime/error.h"
 #include "lathe/runtime/thread_pool.h"
 #include "tools/lathe/console.h"

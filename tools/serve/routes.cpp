@@ -140,7 +140,7 @@ bool Routes::refuses(const Request& request, Response& response) {
   };
   if (auto error = hostError(request)) return refuse(*error);
   // A page of another site that a browser shows must not reach a server on this machine, under
-  // whatever name. Browsers say one: who says none, as HTTP/1.0 has it, is none.
+  // whatever name. Every browser sends one; a client that sends none, as HTTP/1.0 allows, is none.
   if (isLoopback(options_.host) && request.has_header("Host") &&
       !isLoopback(hostOf(request.get_header_value("Host"))))
     return refuse(ApiError(

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/device/read_memory.h"
 
+#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include "backends/cpu/device/isa_region.h"
@@ -45,7 +48,6 @@ void readAndKeep(const char* base, int64_t gap, int streams, int64_t lines, int6
 
 LATHE_ISA_END
 
-std::string levelName(int index) { return "cache/index" + std::to_string(index); }
 // What a file of one word says; "" without it.
 std::string wordIn(const std::filesystem::path& path) {
   std::string word;
@@ -54,10 +56,13 @@ std::string wordIn(const std::filesystem::path& path) {
 }
 // "3", "32768K" or "1M"; 0 for anything else.
 int64_t numberIn(const std::filesystem::path& path) {
+  const std::string word = wordIn(path);
   int64_t number = 0;
-  char unit = 0;
-  std::ifstream(path) >> number >> unit;
-  return std::max<int64_t>(number, 0) << (unit == 'K' ? 10 : unit == 'M' ? 20 : 0);
+  const char* end = word.data() + word.size();
+  const auto [unit, failure] = std::from_chars(word.data(), end, number);
+  if (failure != std::errc() || number < 0 || number > INT64_MAX >> 30) return 0;
+  const std::string_view rest(unit, size_t(end - unit));
+  return rest.empty() ? number : rest == "K" ? number << 10 : rest == "M" ? number << 20 : 0;
 }
 
 }  // namespace
@@ -78,23 +83,33 @@ void readStreams(const char* base, int64_t gap, int streams, int64_t lines, int6
   readAndKeep(base, gap, streams, lines, prefetch, turn);
 }
 
-int64_t lastCacheBytes(const std::string& cpus) {
-  int last = 0;
+std::vector<int> ownProcessors() {
+  std::vector<int> processors;
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+      if (CPU_ISSET(cpu, &set)) processors.push_back(cpu);
+  return processors;
+}
+
+int64_t lastCacheBytes(const std::vector<int>& processors, const std::string& cpus) {
+  int64_t last = 0;
   std::map<std::string, int64_t> pieces;  // by the processors that share one
-  std::error_code failure;
-  for (const auto& cpu : std::filesystem::directory_iterator(cpus, failure))
-    for (int index = 0; std::filesystem::exists(cpu.path() / levelName(index)); ++index) {
-      const std::filesystem::path cache = cpu.path() / levelName(index);
-      const int level = int(numberIn(cache / "level"));
-      if (level < std::max(last, 3)) continue;
+  for (int cpu : processors)
+    for (int index = 0;; ++index) {
+      const std::filesystem::path cache =
+          cpus + "/cpu" + std::to_string(cpu) + "/cache/index" + std::to_string(index);
+      const int64_t level = numberIn(cache / "level");
+      if (level == 0) break;
+      if (level < std::max<int64_t>(last, 3)) continue;
       if (level > last) pieces.clear();
       last = level;
       pieces[wordIn(cache / "shared_cpu_list")] = numberIn(cache / "size");
     }
   int64_t sum = 0;
   for (const auto& [sharers, bytes] : pieces) sum += bytes;
-  const long told = sum > 0 ? long(sum) : sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return told > 0 ? int64_t(told) : int64_t(32) << 20;
+  if (sum == 0) sum = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  return sum > 0 ? sum : int64_t(32) << 20;
 }
 
 int64_t twiceLastCache() { return 2 * lastCacheBytes(); }

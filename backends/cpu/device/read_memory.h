@@ -3,6 +3,7 @@
 // What measurements of the memory are made of: pages, and a loop that reads them.
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace lathe::cpu {
 
@@ -27,10 +28,13 @@ class Pages {
 void readStreams(const char* base, int64_t gap, int streams, int64_t lines, int64_t prefetch,
                  int64_t turn);
 
-/// The last level of cache in all its pieces, as Linux lists them below `cpus`. Where no third
-/// level is listed: what the C library says, which on some virtual machines counts pieces of other
-/// processors, or else 32 MiB.
-int64_t lastCacheBytes(const std::string& cpus = "/sys/devices/system/cpu");
+/// The processors that this process may run on.
+std::vector<int> ownProcessors();
+/// The last level of cache in all the pieces that these processors have, as Linux lists them below
+/// `cpus`. Where no third level is listed: what the C library says, which on some virtual machines
+/// counts pieces of other processors, or else 32 MiB.
+int64_t lastCacheBytes(const std::vector<int>& processors = ownProcessors(),
+                       const std::string& cpus = "/sys/devices/system/cpu");
 /// What a buffer has to exceed so that reading it is reading memory.
 int64_t twiceLastCache();
 /// Seconds of a clock that never goes back.

@@ -16,7 +16,6 @@ constexpr int64_t kSlices = 16;  // of a thread's memory
 constexpr int kRounds = 8, kMostRounds = 16;
 constexpr double kCalm = 0.12;  // rates that vary less were measured undisturbed
 
-// Not sorted in place: the rounds' order pairs the patterns.
 double middleOf(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values.empty() ? 0 : values[values.size() / 2];

@@ -78,11 +78,13 @@ class PanelGroups {
   int64_t panels_, threads_, perThread_;
 };
 
+/// By how much another pattern than the default has to be faster.
+inline constexpr double kPatternGain = 1.04;
 /// The patterns that are compared; the default is the first.
 const std::vector<ReadPattern>& readPatterns();
 
 /// Rates of all patterns, measured one after the other. What disturbs a round disturbs its
-/// patterns alike, or one of them, so that rounds are judged one by one.
+/// patterns alike, or one of them.
 using ReadRound = std::vector<double>;
 /// The index of the pattern to take: the default, unless another was faster in five rounds of eight
 /// and its upper quartile is so by `gain`; then the one with the best upper quartile.
@@ -98,7 +100,7 @@ struct MeasuredPatterns {
   ReadPatterns patterns;  ///< with their best rates
   double spread = 0;      ///< the largest of theirs
 };
-/// Measures with the kernels of one row, in 0.1 s; in twice that, if the rates vary much. A loop
+/// Measures with the kernels of one row, in 0.15 s; in twice that, if the rates vary much. A loop
 /// that only reads would not tell: beside the products of a kernel, instructions that fetch ahead
 /// halve its rate on some processors.
 MeasuredPatterns measureReadPatterns(ThreadPool& pool, KernelIsa isa, double gain);

@@ -212,8 +212,10 @@ ReadRoofs measureReadRoofs(ThreadPool& pool, int64_t bytes, int repeats) {
   // Every share is a whole number of pages for each of 1, 2, 4, 8 and 16 streams.
   const int64_t unit = pool.threads() * 16 * kPage;
   ReadRoofs roofs;
-  roofs.bufferBytes = std::max(
-      unit, std::max(twiceLastCache(), std::min(bytes, availableBytes() / 4)) / unit * unit);
+  const int64_t memory = availableBytes();
+  const int64_t wanted =
+      std::max(std::min(twiceLastCache(), memory / 2), std::min(bytes, memory / 4));
+  roofs.bufferBytes = std::max(unit, wanted / unit * unit);
   Pages pages(roofs.bufferBytes + 2 * kPage);  // the tail keeps prefetches inside the mapping
   const int64_t share = roofs.bufferBytes / pool.threads();
   pool.run(pool.threads(), [&](int64_t index, int) {

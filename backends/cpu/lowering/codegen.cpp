@@ -185,12 +185,19 @@ Compiled compiled(llvm::Module& module, const Tier& tier, const CodeObserver& on
 
 std::future<std::string> compileKernels(ModuleOp kernels, const Tier& tier,
                                         const CodeObserver& onCode) {
-  Translated input = translated(kernels, tier, onCode);
+  Translated input = [&] {
+    std::shared_lock lock(linkerGlobals());
+    return translated(kernels, tier, onCode);
+  }();
   // Who is told of the code is told of tier after tier, on the thread that asked.
-  const std::launch when = onCode ? std::launch::deferred : std::launch::async;
+  const std::launch apart = std::launch::async | std::launch::deferred;  // no thread to be had
+  const std::launch when = onCode ? std::launch::deferred : apart;
   auto object = std::async(when, [input = std::move(input), tier, onCode] {
     Compiled code{"", input.failure};
-    if (input.module) code = compiled(*input.module, tier, onCode);
+    if (input.module) {
+      std::shared_lock lock(linkerGlobals());
+      code = compiled(*input.module, tier, onCode);
+    }
     if (code.object.empty())
       throw Error(ErrorCode::Unsupported, "expected the " + tier.name +
                                               " kernels to compile, got: " + code.failure +

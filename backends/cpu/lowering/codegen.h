@@ -3,6 +3,7 @@
 // Kernels in scf, arith, math and the LLVM dialect to machine code.
 #include <functional>
 #include <future>
+#include <shared_mutex>
 #include <string>
 
 #include "backends/cpu/lowering/tier.h"
@@ -22,6 +23,10 @@ using CodeObserver = std::function<void(std::string, std::string, std::string, s
 /// `get` throws Error with the collected diagnostics.
 std::future<std::string> compileKernels(mlir::ModuleOp kernels, const Tier& tier,
                                         const CodeObserver& onCode = {});
+
+/// LLVM's linker keeps its state in globals, and sets options that code generation reads: it holds
+/// this alone, code generation shares it.
+std::shared_mutex& linkerGlobals();
 
 /// Bytes of the shared object of one ELF object, by LLVM's linker inside this process. The object
 /// may call libm and the C library's memory functions only; those are resolved in the process that

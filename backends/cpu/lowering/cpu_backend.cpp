@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/common/built_in.h"
 
+#include <future>
+#include <map>
+#include <string>
+
 #include "backends/cpu/device/cpu_features.h"
 #include "backends/cpu/device/quantized_linear.h"
 #include "backends/cpu/lowering/codegen.h"

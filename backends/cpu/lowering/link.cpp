@@ -2,6 +2,7 @@
 #include "backends/cpu/lowering/codegen.h"
 
 #include <mutex>
+#include <shared_mutex>
 
 #include "lathe/runtime/error.h"
 #include "lld/Common/Driver.h"
@@ -86,9 +87,7 @@ Linked link(const std::string& object) {
                              "now",          "--threads=1", "--build-id=none", "-o",
                              output.c_str(), input.c_str()};
   llvm::raw_string_ostream messages(out.failure);
-  // lld keeps its state in globals.
-  static std::mutex one;
-  std::lock_guard<std::mutex> lock(one);
+  std::unique_lock lock(linkerGlobals());
   lld::Result result = lld::lldMain(arguments, messages, messages, {{lld::Gnu, &lld::elf::link}});
   if (result.retCode != 0) {
     if (out.failure.empty()) out.failure = "ld.lld failed";
@@ -104,6 +103,11 @@ Linked link(const std::string& object) {
 }
 
 }  // namespace
+
+std::shared_mutex& linkerGlobals() {
+  static std::shared_mutex globals;
+  return globals;
+}
 
 std::string linkShared(const std::string& object) {
   Linked linked = link(object);

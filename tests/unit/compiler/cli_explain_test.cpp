@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// lathe explain and env as a user's shell runs them.
+// lathe explain and env, and what run prints, as a user's shell runs them.
 #include <filesystem>
 #include <fstream>
 
@@ -182,6 +182,23 @@ TEST(CliEnv, TellsHowEachKindOfWeightsIsRead) {
   EXPECT_EQ(reads.at("int4").at("prefetch_bytes").asInt(), 4096);
   EXPECT_EQ(reads.at("f32").at("bytes_per_second").asDouble(), 2e10);
   EXPECT_EQ(reads.at("int8").at("bytes_per_second").asDouble(), 3e10);
+}
+
+TEST(CliRun, ShowsTheFirstEightValues) {
+  test::TemporaryFolder folder;
+  std::ofstream(folder / "any.mlir") << R"(module {
+  lathe.dim @n 1 to 16
+  func.func @forward(%x: tensor<?xf32, #lathe.dims<n>> {lathe.name = "x"})
+      -> (tensor<?xf32, #lathe.dims<n>> {lathe.name = "y"}) {
+    %y = lathe.neg %x : tensor<?xf32, #lathe.dims<n>>
+    return %y : tensor<?xf32, #lathe.dims<n>>
+  }
+})";
+  const std::string run = "run " + (folder / "any.mlir") + " --input x=";
+  EXPECT_EQ(outputOf(run + "8xf32=1,2,3,4,5,6,7,8"),
+            "y: f32[8]\n  -1, -2, -3, -4, -5, -6, -7, -8\n  min -8, max -1\n");
+  EXPECT_EQ(outputOf(run + "9xf32=1,2,3,4,5,6,7,8,9"),
+            "y: f32[9]\n  -1, -2, -3, -4, -5, -6, -7, -8, ...\n  min -9, max -1\n");
 }
 
 }  // namespace

@@ -527,22 +527,6 @@ TEST_F(CliTest, RunCountsNansAndShowsNothingOfNothing) {
   EXPECT_EQ(outputs.at(size_t(1)).at("nan_count").asInt(), 1);
 }
 
-TEST_F(CliTest, RunShowsTheFirstEightValues) {
-  std::ofstream(file("any.mlir")) << R"(module {
-  lathe.dim @n 1 to 16
-  func.func @forward(%x: tensor<?xf32, #lathe.dims<n>> {lathe.name = "x"})
-      -> (tensor<?xf32, #lathe.dims<n>> {lathe.name = "y"}) {
-    %y = lathe.neg %x : tensor<?xf32, #lathe.dims<n>>
-    return %y : tensor<?xf32, #lathe.dims<n>>
-  }
-})";
-  const std::string run = "run " + file("any.mlir") + " --input x=";
-  EXPECT_EQ(outputOf(run + "8xf32=1,2,3,4,5,6,7,8"),
-            "y: f32[8]\n  -1, -2, -3, -4, -5, -6, -7, -8\n  min -8, max -1\n");
-  EXPECT_EQ(outputOf(run + "9xf32=1,2,3,4,5,6,7,8,9"),
-            "y: f32[9]\n  -1, -2, -3, -4, -5, -6, -7, -8, ...\n  min -9, max -1\n");
-}
-
 TEST_F(CliTest, RunOfStatesAloneListsNoOutputs) {
   std::ofstream(file("state.mlir")) << R"(lathe.state @s : tensor<2xf32>
 func.func @forward(%s: tensor<2xf32> {lathe.state = @s}) -> (tensor<2xf32> {lathe.state = @s}) {

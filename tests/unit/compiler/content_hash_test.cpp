@@ -87,6 +87,25 @@ TEST(ContentHash, DiffersWithTheBlockThatABranchGoesTo) {
   EXPECT_NE(hashOf(branching("^a", "^b")), hashOf(branching("^a", "^a")));
 }
 
+// A block may stand in front of the one whose values it reads.
+TEST(ContentHash, DiffersWithWhatIsReadBeforeItIsDefined) {
+  auto reading = [](const char* first, const char* second) {
+    return std::string(
+               "module { llvm.func @f(%a: i32) -> i32 { llvm.br ^define\n^use: %s = llvm.sub ") +
+           first + ", " + second + " : i32 llvm.return %s : i32\n" +
+           "^define: %x = llvm.add %a, %a : i32 %y = llvm.add %a, %a : i32 llvm.br ^use } }";
+  };
+  EXPECT_NE(hashOf(reading("%x", "%y")), hashOf(reading("%y", "%x")));
+}
+
+TEST(ContentHash, DiffersWithTheTypeOfAResultAlone) {
+  auto cast = [](const std::string& type) {
+    return "module { func.func @f(%a: tensor<2xf32>) { %b = lathe.cast %a to " + type +
+           " : tensor<2xf32> return } }";
+  };
+  EXPECT_NE(hashOf(cast("bf16")), hashOf(cast("f16")));
+}
+
 // What was hashed once is not printed again, and gives the same.
 TEST(ContentHash, KnowsTextsOfItsContext) {
   auto context = createContext();
