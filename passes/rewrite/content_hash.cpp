@@ -15,6 +15,12 @@ static Hash128 hashOf(llvm::ArrayRef<uint8_t> bytes) {
   return {hash.high64, hash.low64};
 }
 
+// Things are told apart by the order in which they appear.
+template <class Thing>
+static uint64_t numberOf(llvm::DenseMap<Thing, uint64_t>& numbers, Thing thing) {
+  return numbers.try_emplace(thing, numbers.size()).first->second;
+}
+
 template <class Printed>
 void ContentHash::addText(Printed printed) {
   auto [known, isNew] = texts_.try_emplace(printed.getAsOpaquePointer());
@@ -31,7 +37,7 @@ void ContentHash::add(Type type) { addText(type); }
 
 // A value may be read before it is defined, from another block.
 void ContentHash::add(Value defined) {
-  add(values_.try_emplace(defined, values_.size()).first->second);
+  add(numberOf(values_, defined));
   add(defined.getType());
 }
 
@@ -40,12 +46,11 @@ void ContentHash::add(Operation* op) {
   add(Attribute(op->getName().getIdentifier()));
   add(Attribute(op->getAttrDictionary()));
   add(op->getNumOperands());
-  for (Value v : op->getOperands()) add(values_.try_emplace(v, values_.size()).first->second);
+  for (Value v : op->getOperands()) add(numberOf(values_, v));
   add(op->getNumResults());
   for (Value v : op->getResults()) add(v);
   add(op->getNumSuccessors());
-  for (Block* block : op->getSuccessors())
-    add(blocks_.try_emplace(block, blocks_.size()).first->second);
+  for (Block* block : op->getSuccessors()) add(numberOf(blocks_, block));
   add(op->getNumRegions());
   for (Region& region : op->getRegions()) {
     add(region.getBlocks().size());
@@ -54,7 +59,7 @@ void ContentHash::add(Operation* op) {
 }
 
 void ContentHash::add(Block& block) {
-  add(blocks_.try_emplace(&block, blocks_.size()).first->second);
+  add(numberOf(blocks_, &block));
   add(block.getNumArguments());
   for (BlockArgument argument : block.getArguments()) add(argument);
   add(block.getOperations().size());

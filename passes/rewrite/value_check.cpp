@@ -463,14 +463,15 @@ std::optional<std::string> check(const CutOut& cut, ModuleOp graph, const Evalua
   const SymbolValues* largest = several ? &*several : one ? &*one : nullptr;
   if (!largest) return std::nullopt;
   if (draws.empty()) draws.push_back({*largest});
-  if (costOf(cut, *largest) <= kCheap) return wordsOf(differenceOnAll(cut, evaluate, draws));
-  std::vector<Draw> inFull = draws;
   std::map<SymbolValues, double> costs;  // few sizes, each in many draws
-  auto isTooDear = [&](const Draw& d) {
-    auto [cost, isNew] = costs.try_emplace(d.symbols);
-    if (isNew) cost->second = costOf(cut, d.symbols);
-    return cost->second > kBearable;
+  auto costWith = [&](const SymbolValues& symbols) {
+    auto [cost, isNew] = costs.try_emplace(symbols);
+    if (isNew) cost->second = costOf(cut, symbols);
+    return cost->second;
   };
+  if (costWith(*largest) <= kCheap) return wordsOf(differenceOnAll(cut, evaluate, draws));
+  auto isTooDear = [&](const Draw& d) { return costWith(d.symbols) > kBearable; };
+  std::vector<Draw> inFull = draws;
   std::erase_if(inFull, isTooDear);
   constexpr std::pair<int64_t, int64_t> kDivisors[] = {{32, 16}, {32, 8},   {64, 16}, {64, 8},
                                                        {16, 4},  {128, 16}, {8, 2}};

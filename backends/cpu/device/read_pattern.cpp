@@ -130,8 +130,7 @@ const std::vector<ReadPattern>& readPatterns() {
 size_t chooseReadPattern(const std::vector<ReadRound>& rounds, double gain) {
   if (rounds.empty()) return 0;
   size_t chosen = 0;
-  const double usual = undisturbed(ratesOf(rounds, 0));
-  double best = gain * usual;
+  double best = gain * undisturbed(ratesOf(rounds, 0));
   for (size_t pattern = 1; pattern < rounds[0].size(); ++pattern) {
     const auto won = std::ranges::count_if(
         rounds, [&](const ReadRound& round) { return round[pattern] > round[0]; });
