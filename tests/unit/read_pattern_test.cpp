@@ -115,8 +115,8 @@ TEST(ReadPattern, AnotherHasToBeClearlyFaster) {
 }
 
 TEST(ReadPattern, DisturbancesSeldomChooseWhatIsSlower) {
-  // As measured where four streams are the fastest; half of all rates are disturbed. Several
-  // measurements are voted on, so that a seldom error does not decide.
+  // As measured where four streams are the fastest; half of all rates are disturbed. The rounds of
+  // several measurements decide, so that a seldom error of one is no matter.
   std::map<size_t, int> chosen;
   for (unsigned seed = 0; seed < 1000; ++seed)
     ++chosen[chooseReadPattern(disturbed({32, 19, 23, 22, 31}, 0.5, 16, seed), kPatternGain)];
@@ -124,12 +124,18 @@ TEST(ReadPattern, DisturbancesSeldomChooseWhatIsSlower) {
   EXPECT_GE(chosen[0], 970) << chosen[1] << chosen[2] << chosen[3] << chosen[4];
 }
 
-// An eighth, which votes of three measurements then find.
-TEST(ReadPattern, WhatIsFasterByLittleIsMostlyFoundBesideOthers) {
-  int found = 0;
-  for (unsigned seed = 0; seed < 1000; ++seed)
-    found += chooseReadPattern(disturbed({20, 15, 22, 22.5, 19}, 0.3, 16, seed), kPatternGain) == 3;
-  EXPECT_GE(found, 600);
+// An eighth, and which of two it is: the rounds of one measurement find it mostly, of five always.
+TEST(ReadPattern, WhatIsFasterByLittleIsFoundBesideOthers) {
+  int one = 0, five = 0;
+  for (unsigned seed = 0; seed < 1000; ++seed) {
+    auto chosen = [&](int rounds) {
+      return chooseReadPattern(disturbed({20, 15, 22, 22.5, 19}, 0.3, rounds, seed), kPatternGain);
+    };
+    one += chosen(16) == 3;
+    five += chosen(5 * 16) == 3;
+  }
+  EXPECT_GE(one, 600);
+  EXPECT_GE(five, 990);
 }
 
 TEST(ReadPattern, OneStreamIsFoundWhereItIsFaster) {

@@ -26,13 +26,13 @@ namespace {
 namespace fs = std::filesystem;
 
 // Raised when what is measured, or what follows from it, is no longer the same.
-constexpr int kVersion = 5;
+constexpr int kVersion = 6;
 // By how much dot products have to be faster: they make more of the machine's work.
 constexpr double kDotGain = 1.1;
 // By which another arithmetic is faster than the one chosen before, whose bits results have.
 constexpr double kChangeGain = 1.1;
 
-constexpr size_t kSettles = 3, kMostKept = 5;
+constexpr size_t kMostKept = 5;
 constexpr int64_t kSecondsApart = 10 * 60, kSecondsValid = int64_t(30) * 24 * 3600;
 
 int64_t secondsSince1970() {
@@ -42,15 +42,20 @@ int64_t secondsSince1970() {
 
 // What a measurement may say; written so that a NaN is none.
 bool isPlausible(const Calibration& c) {
-  const std::vector<ReadPattern>& known = readPatterns();
-  auto isPattern = [&](WeightKind kind) {
-    const ReadPattern& read = c.reading[kind];
-    return read.bytesPerSecond > 0 &&
-           std::any_of(known.begin(), known.end(),
-                       [&](const ReadPattern& pattern) { return pattern.sameWay(read); });
+  auto isRound = [](const ReadRound& round) {
+    return round.size() == readPatterns().size() &&
+           std::ranges::all_of(round, [](double rate) { return rate > 0; });
   };
-  return c.f32Fma > 0 && c.bf16Dot >= 0 && c.amxBf16 >= 0 && c.spread >= 0 && c.spread < 1 &&
-         std::all_of(kWeightKinds.begin(), kWeightKinds.end(), isPattern);
+  return c.f32Fma > 0 && c.bf16Dot >= 0 && c.amxBf16 >= 0 &&
+         std::ranges::all_of(c.rounds, [&](const std::vector<ReadRound>& rounds) {
+           return !rounds.empty() && std::ranges::all_of(rounds, isRound);
+         });
+}
+
+void chooseReading(Calibration& c) {
+  const ChosenPatterns chosen = choosePatterns(c.rounds, kPatternGain);
+  c.reading = chosen.patterns;
+  c.spread = chosen.spread;
 }
 
 std::vector<Calibration> readKept(const std::string& path, const std::string& processor) {
@@ -94,28 +99,6 @@ std::vector<Calibration> countedOf(const std::vector<Calibration>& measured) {
   std::copy_if(measured.begin(), measured.end(), std::back_inserter(quiet),
                [](const Calibration& c) { return !c.busy; });
   return quiet.empty() ? measured : quiet;
-}
-
-size_t votesFor(const std::vector<Calibration>& measured, WeightKind kind,
-                const ReadPattern& pattern) {
-  return size_t(std::count_if(measured.begin(), measured.end(), [&](const Calibration& c) {
-    return c.reading[kind].sameWay(pattern);
-  }));
-}
-
-// What most of them chose for a kind of weights, with the best rate of these.
-ReadPattern agreedPattern(const std::vector<Calibration>& measured, WeightKind kind) {
-  ReadPattern agreed;
-  size_t most = 0;
-  for (const ReadPattern& pattern : readPatterns())
-    if (const size_t votes = votesFor(measured, kind, pattern); votes > most) {
-      agreed = pattern;
-      most = votes;
-    }
-  for (const Calibration& c : measured)
-    if (c.reading[kind].sameWay(agreed))
-      agreed.bytesPerSecond = std::max(agreed.bytesPerSecond, c.reading[kind].bytesPerSecond);
-  return agreed;
 }
 
 // As bf16Arithmetic compares it with that of `other`.
@@ -167,9 +150,8 @@ Calibration calibrate() {
   constexpr double kSpreadSeconds = 15e-3;
   ThreadPool pool(ThreadPool::global().threads());
   measurePeak(PeakKind::F32Fma, pool, 0, kSpreadSeconds);
-  const MeasuredPatterns reading = measureReadPatterns(pool, isa, kPatternGain);
-  c.reading = reading.patterns;
-  c.spread = reading.spread;
+  c.rounds = measureReadPatterns(pool, isa, kPatternGain);
+  chooseReading(c);
   c.takenAt = secondsSince1970();
   c.busy = load.wasBusy(pool.threads());
   return c;
@@ -180,14 +162,15 @@ Calibration together(const std::vector<Calibration>& measured) {
   Calibration all;
   all.measurements = int(counted.size());
   all.busy = counted.front().busy;
-  for (WeightKind kind : kWeightKinds) all.reading[kind] = agreedPattern(counted, kind);
   for (const Calibration& c : counted) {
+    for (size_t kind = 0; kind < c.rounds.size(); ++kind)
+      all.rounds[kind].insert(all.rounds[kind].end(), c.rounds[kind].begin(), c.rounds[kind].end());
     all.f32Fma = std::max(all.f32Fma, c.f32Fma);
     all.bf16Dot = std::max(all.bf16Dot, c.bf16Dot);
     all.amxBf16 = std::max(all.amxBf16, c.amxBf16);
     all.takenAt = std::max(all.takenAt, c.takenAt);
-    all.spread = std::max(all.spread, c.spread);
   }
+  chooseReading(all);
   return all;
 }
 
@@ -216,11 +199,7 @@ bool wantsAnother(const std::vector<Calibration>& measured, int64_t now) {
   if (measured.empty()) return true;
   if (now - measured.back().takenAt < kSecondsApart) return false;
   const std::vector<Calibration> counted = countedOf(measured);
-  if (counted.front().busy) return true;
-  if (counted.size() >= kMostKept) return false;
-  return std::any_of(kWeightKinds.begin(), kWeightKinds.end(), [&](WeightKind kind) {
-    return votesFor(counted, kind, agreedPattern(counted, kind)) < kSettles;
-  });
+  return counted.front().busy || counted.size() < kMostKept;
 }
 
 std::string processorName() {
@@ -247,17 +226,19 @@ std::string textOf(const std::vector<Calibration>& measured, const std::string& 
   for (const Calibration& c : measured) {
     std::string reads;
     for (WeightKind kind : kWeightKinds) {
-      const ReadPattern& read = c.reading[kind];
-      reads +=
-          fmt::format(R"({}"{}": {{"streams": {}, "prefetch": {}, "bytes_per_second": {:.4g}}})",
-                      reads.empty() ? "" : ", ", nameOf(kind), read.streams, read.prefetch,
-                      read.bytesPerSecond);
+      std::string rounds;
+      for (const ReadRound& round : c.rounds[size_t(kind)]) {
+        std::string rates;
+        for (double rate : round)
+          rates += fmt::format("{}{:.4g}", rates.empty() ? "" : ", ", rate * 1e-9);
+        rounds += fmt::format("{}[{}]", rounds.empty() ? "" : ", ", rates);
+      }
+      reads += fmt::format(R"({}"{}": [{}])", reads.empty() ? "" : ", ", nameOf(kind), rounds);
     }
     list += fmt::format(
         R"({}{{"taken_at": {}, "f32_fma": {:.4g}, "bf16_dot": {:.4g}, "amx_bf16": {:.4g}, )"
-        R"("reads": {{{}}}, "spread": {:.2g}, "busy": {}}})",
-        list.empty() ? "" : ", ", c.takenAt, c.f32Fma, c.bf16Dot, c.amxBf16, reads, c.spread,
-        c.busy);
+        R"("busy": {}, "gb_per_second": {{{}}}}})",
+        list.empty() ? "" : ", ", c.takenAt, c.f32Fma, c.bf16Dot, c.amxBf16, c.busy, reads);
   }
   return fmt::format(R"({{"version": {}, "processor": "{}", "measured": [{}]}})", kVersion, name,
                      list);
@@ -275,15 +256,14 @@ std::vector<Calibration> calibrationsFrom(const std::string& text, const std::st
       c.f32Fma = v.at("f32_fma").asDouble();
       c.bf16Dot = v.at("bf16_dot").asDouble();
       c.amxBf16 = v.at("amx_bf16").asDouble();
-      for (WeightKind kind : kWeightKinds) {
-        const JsonValue& read = v.at("reads").at(nameOf(kind));
-        c.reading[kind] = {int(read.at("streams").asInt(1, kMaxReadStreams)),
-                           read.at("prefetch").asInt(0, 1 << 16),
-                           read.at("bytes_per_second").asDouble()};
-      }
-      c.spread = v.at("spread").asDouble();
       c.busy = v.at("busy").asBool();
+      for (WeightKind kind : kWeightKinds)
+        for (const JsonValue& round : v.at("gb_per_second").at(nameOf(kind)).elements()) {
+          ReadRound& rates = c.rounds[size_t(kind)].emplace_back();
+          for (const JsonValue& rate : round.elements()) rates.push_back(rate.asDouble() * 1e9);
+        }
       if (!isPlausible(c)) return {};
+      chooseReading(c);
       measured.push_back(c);
     }
     return measured;

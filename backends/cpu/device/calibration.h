@@ -18,6 +18,7 @@ namespace lathe::cpu {
 struct Calibration {
   // FLOP/s of one thread (a multiply-add counts two); 0 where the CPU lacks the unit.
   double f32Fma = 0, bf16Dot = 0, amxBf16 = 0;
+  ReadRounds rounds;     ///< what `reading` and `spread` follow from
   ReadPatterns reading;  ///< the default, unless another was clearly faster
   double spread = 0;     ///< of their rates (read_pattern.h): how disturbed the measurement was
   int64_t takenAt = 0;   ///< seconds since 1970
@@ -32,8 +33,8 @@ struct Calibration {
 Calibration calibrate();
 
 /// What measurements, one at least and the oldest first, say together: the best rates, since
-/// disturbances only lower them, and the patterns that most of them chose; of equally many, the
-/// default. Those of busy moments count only where there is no other.
+/// disturbances only lower them, and the patterns that the rounds of all of them choose. Those of
+/// busy moments count only where there is no other.
 Calibration together(const std::vector<Calibration>& measured);
 /// The arithmetic for bf16 data, which decides the last bits of results: the one that the first of
 /// the measurements that count chose, until later ones show another to be faster by a tenth.
@@ -41,9 +42,9 @@ Bf16Arithmetic bf16Arithmetic(const std::vector<Calibration>& measured, const Ke
 /// The measurements to keep when another was made. A quiet one replaces those of busy moments;
 /// while there is none the last five are kept, since some machines are never quiet.
 std::vector<Calibration> withAnother(std::vector<Calibration> measured, const Calibration& another);
-/// Whether to measure again at the time `now`: a single moment may have been a bad one. Three
-/// quiet measurements ten minutes apart or more that chose the same settle it, five end it in any
-/// case. Each of them counts for a month.
+/// Whether to measure again at the time `now`: a single moment may have been a bad one, and cannot
+/// tell patterns from each other that differ by a tenth. Five quiet measurements ten minutes apart
+/// or more are enough. Each of them counts for a month.
 bool wantsAnother(const std::vector<Calibration>& measured, int64_t now);
 
 /// One line of JSON, and back. Nothing if it is not of this form or of another processor.

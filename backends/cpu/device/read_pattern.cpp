@@ -148,11 +148,24 @@ double spreadOf(const std::vector<ReadRound>& rounds, size_t pattern) {
   return best > 0 ? 1 - middleOf(rates) / best : 0;
 }
 
+ChosenPatterns choosePatterns(const ReadRounds& rounds, double gain) {
+  ChosenPatterns made;
+  for (WeightKind kind : kWeightKinds) {
+    const std::vector<ReadRound>& measured = rounds[size_t(kind)];
+    if (measured.empty()) continue;
+    const size_t chosen = chooseReadPattern(measured, gain);
+    ReadPattern& pattern = made.patterns[kind] = readPatterns()[chosen];
+    pattern.bytesPerSecond = std::ranges::max(ratesOf(measured, chosen));
+    made.spread = std::max(made.spread, spreadOf(measured, chosen));
+  }
+  return made;
+}
+
 int64_t slicePages(int64_t bytes, int threads) {
   return std::max<int64_t>(kMaxReadStreams, bytes / kPage / threads / kSlices);
 }
 
-MeasuredPatterns measureReadPatterns(ThreadPool& pool, KernelIsa isa, double gain) {
+ReadRounds measureReadPatterns(ThreadPool& pool, KernelIsa isa, double gain) {
   constexpr int64_t kLeast = int64_t(48) << 20, kMost = int64_t(256) << 20;
   const int64_t bytes = std::clamp(twiceLastCache(), kLeast, kMost);
   // A slice is read at a time, and the next one by the next pattern: what is read has been away
@@ -175,25 +188,15 @@ MeasuredPatterns measureReadPatterns(ThreadPool& pool, KernelIsa isa, double gai
     });
     return double(gap * pattern.streams * pool.threads()) / (secondsNow() - start);
   };
-  std::array<std::vector<ReadRound>, kWeightKinds.size()> rounds;
-  MeasuredPatterns made;
+  ReadRounds rounds;
   do {
-    made.spread = 0;
     for (int i = 0; i < kRounds; ++i)
       for (WeightKind kind : kWeightKinds) {
         ReadRound& round = rounds[size_t(kind)].emplace_back();
         for (const ReadPattern& pattern : readPatterns()) round.push_back(rateOf(kind, pattern));
       }
-    for (WeightKind kind : kWeightKinds) {
-      const std::vector<ReadRound>& measured = rounds[size_t(kind)];
-      const size_t chosen = chooseReadPattern(measured, gain);
-      const std::vector<double> rates = ratesOf(measured, chosen);
-      ReadPattern& pattern = made.patterns[kind] = readPatterns()[chosen];
-      pattern.bytesPerSecond = *std::max_element(rates.begin(), rates.end());
-      made.spread = std::max(made.spread, spreadOf(measured, chosen));
-    }
-  } while (made.spread > kCalm && rounds[0].size() < kMostRounds);
-  return made;
+  } while (rounds[0].size() < kMostRounds && choosePatterns(rounds, gain).spread > kCalm);
+  return rounds;
 }
 
 }  // namespace lathe::cpu

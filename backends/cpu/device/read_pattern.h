@@ -86,6 +86,8 @@ const std::vector<ReadPattern>& readPatterns();
 /// Rates of all patterns, measured one after the other. What disturbs a round disturbs its
 /// patterns alike, or one of them.
 using ReadRound = std::vector<double>;
+/// Those of each kind of weights.
+using ReadRounds = std::array<std::vector<ReadRound>, kWeightKinds.size()>;
 /// The index of the pattern to take: the default, unless another was faster in five rounds of eight
 /// and its upper quartile is so by `gain`; then the one with the best upper quartile.
 size_t chooseReadPattern(const std::vector<ReadRound>& rounds, double gain);
@@ -96,13 +98,14 @@ double spreadOf(const std::vector<ReadRound>& rounds, size_t pattern);
 /// least.
 int64_t slicePages(int64_t bytes, int threads);
 
-struct MeasuredPatterns {
+struct ChosenPatterns {
   ReadPatterns patterns;  ///< with their best rates
   double spread = 0;      ///< the largest of theirs
 };
-/// Measures with the kernels of one row, in 0.15 s; in twice that, if the rates vary much. A loop
-/// that only reads would not tell: beside the products of a kernel, instructions that fetch ahead
-/// halve its rate on some processors.
-MeasuredPatterns measureReadPatterns(ThreadPool& pool, KernelIsa isa, double gain);
+ChosenPatterns choosePatterns(const ReadRounds& rounds, double gain);
+/// Rounds with the kernels of one row, in 0.15 s; in twice that, if the rates of the patterns that
+/// they choose vary much. A loop that only reads would not tell: beside the products of a kernel,
+/// instructions that fetch ahead halve its rate on some processors.
+ReadRounds measureReadPatterns(ThreadPool& pool, KernelIsa isa, double gain);
 
 }  // namespace lathe::cpu
