@@ -95,7 +95,7 @@ class Cache {
 void recordCausalLm(Graph& g, const CausalLm& model, const DecoderConfig& sizes,
                     const FamilyOptions& options) {
   nn::expectPositive(options.maxBatch, "maxBatch");
-  nn::expectPositive(sizes.layers, "layers", std::source_location::current(), nn::kMostLayers);
+  nn::expectPositive(sizes.layers, "layers", std::source_location::current(), nn::kMostModules);
   const Dim batch = g.dim("batch", 1, options.maxBatch);
   const Dim seq = g.dim("seq", 1, sequenceLimit(options.maxSeq, longestSequence(sizes), "maxSeq"));
   const Cache cache(g, sizes, options, batch);

@@ -143,7 +143,7 @@ int64_t sequenceLimit(int64_t value, int64_t limit, const char* name) {
   if (value >= 1 && value <= limit) return value;
   throw Error(ErrorCode::InvalidArgument,
               std::string("expected ") + name + " from 1 to the model's " + std::to_string(limit) +
-                  " positions, got " + std::to_string(value) + "; 0 takes all of them");
+                  " positions, got " + std::to_string(value) + "; without it, it is all of them");
 }
 
 int64_t reachedPositions(int64_t maxPositions, const FamilyOptions& options) {

@@ -54,7 +54,7 @@ Tensor DiTFinalLayer::operator()(const Tensor& x, const Tensor& condition,
 DiT::DiT(Graph& graph, std::string path, DiTOptions options, std::source_location at)
     : Module(graph, std::move(path), at), options_(std::move(options)) {
   const std::string module = "DiT '" + this->path() + "'";
-  expectPositive(options_.layers, module + ", layers", at, kMostLayers);
+  expectPositive(options_.layers, module + ", layers", at, kMostModules);
   expectPositive(options_.labels, module + ", labels", at);
   expectPositive(options_.channels, module + ", channels", at);
   expectPositive(options_.patch, module + ", patch", at);

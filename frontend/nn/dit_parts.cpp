@@ -145,7 +145,7 @@ Modulation::Modulation(Graph& graph, std::string path, int64_t size, int64_t cou
                        std::optional<DType> weightDType, std::source_location at)
     : Module(graph, std::move(path), at), size_(size), count_(count), weightDType_(weightDType) {
   expectPositive(size_, "Modulation '" + this->path() + "', size", at);
-  expectPositive(count_, "Modulation '" + this->path() + "', count", at, kMostLayers);
+  expectPositive(count_, "Modulation '" + this->path() + "', count", at, kMostModules);
 }
 
 std::vector<Tensor> Modulation::operator()(const Tensor& condition, std::source_location at) const {

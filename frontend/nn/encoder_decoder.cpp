@@ -83,7 +83,7 @@ EncoderDecoder::EncoderDecoder(Graph& graph, std::string path, EncoderDecoderOpt
   const std::string module = "EncoderDecoder '" + this->path() + "'";
   expectPositive(options_.sourceVocab, module + ", sourceVocab", at);
   expectPositive(options_.targetVocab, module + ", targetVocab", at);
-  expectPositive(options_.layers, module + ", layers", at, kMostLayers);
+  expectPositive(options_.layers, module + ", layers", at, kMostModules);
   expectPositive(options_.maxPositions, module + ", maxPositions", at);
   if (!isFloat(options_.dtype))
     throw Error(ErrorCode::InvalidArgument,

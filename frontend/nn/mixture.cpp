@@ -11,7 +11,7 @@ Mixture::Mixture(Graph& graph, std::string path, MixtureOptions options, std::so
   const std::string module = "Mixture '" + this->path() + "'";
   expectPositive(options_.dModel, module + ", dModel", at);
   expectPositive(options_.dHidden, module + ", dHidden", at);
-  expectPositive(options_.experts, module + ", experts", at, kMostLayers);
+  expectPositive(options_.experts, module + ", experts", at, kMostModules);
   expectPositive(options_.chosen, module + ", chosen", at, options_.experts);
   if (options_.mlp.bias || !options_.mlp.gateUp.empty())
     throw Error(ErrorCode::InvalidArgument,

@@ -16,7 +16,7 @@ void complete(TransformerLMOptions& o, std::source_location at) {
   if (std::holds_alternative<FeedForwardOptions>(o.style.mlp) && o.dHidden == 0)
     o.dHidden = 4 * o.dModel;
   expectPositive(o.dHidden, "TransformerLM, dHidden", at);
-  expectPositive(o.layers, "TransformerLM, layers", at, kMostLayers);
+  expectPositive(o.layers, "TransformerLM, layers", at, kMostModules);
   expectPositive(o.maxPositions, "TransformerLM, maxPositions", at);
   if (!isFloat(o.dtype))
     throw Error(ErrorCode::InvalidArgument,

@@ -279,11 +279,11 @@ TEST(FamilyOptionsRules, LengthsAreAtMostTheModels) {
   for (int64_t length : {-1, 17}) {
     expectError(ErrorCode::InvalidArgument,
                 "expected maxSeq from 1 to the model's 16 positions, got " +
-                    std::to_string(length) + "; 0 takes all of them",
+                    std::to_string(length) + "; without it, it is all of them",
                 [&] { textOf(llama, {.maxSeq = length}); });
     expectError(ErrorCode::InvalidArgument,
                 "expected cacheCapacity from 1 to the model's 16 positions, got " +
-                    std::to_string(length) + "; 0 takes all of them",
+                    std::to_string(length) + "; without it, it is all of them",
                 [&] { textOf(llama, {.cacheCapacity = length}); });
   }
   for (int64_t layers : {-1, 3})

@@ -153,6 +153,8 @@ TEST(NvrtcTest, AnExplainedLogIsCutAfterTenErrors) {
   EXPECT_THAT(shown, HasSubstr("error: number 10\n"));
   EXPECT_THAT(shown, Not(HasSubstr("error: number 11\n")));
   EXPECT_THAT(shown, HasSubstr("and 3 more errors\n"));
+  const std::string eleven = log.substr(0, log.find("/lathe/k.cu(12)"));
+  EXPECT_THAT(explainLog(eleven, "k.cu", "one line\n", {}), HasSubstr("and 1 more error\n"));
   EXPECT_THAT(shown, HasSubstr(">    1 | one line\n"));
   EXPECT_EQ(explainLog("ptxas fatal\n", "k.cu", "", {}), "ptxas fatal\n");
   EXPECT_EQ(explainLog("/lathe/k.cu(x): error: odd\n", "k.cu", "", {}),

@@ -75,7 +75,9 @@ std::string explainLog(std::string_view log, std::string_view file, std::string_
       shown += "\n";
     }
   }
-  if (errors > kErrors) shown += "and " + std::to_string(errors - kErrors) + " more errors\n";
+  if (errors > kErrors)
+    shown += "and " + std::to_string(errors - kErrors) +
+             (errors == kErrors + 1 ? " more error\n" : " more errors\n");
   // Mistakes in assembly come with a line of PTX only.
   return errors ? shown : std::string(log);
 }

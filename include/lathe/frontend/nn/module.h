@@ -54,8 +54,8 @@ void expectFeatures(const Tensor& x, int64_t size, std::string_view module, LATH
 void expectIds(const Tensor& ids, std::string_view module, LATHE_AT);
 /// Sizes of modules: their products fit 64 bits.
 inline constexpr int64_t kMostSize = 2147483647;
-/// Layers of a model: each is recorded op by op.
-inline constexpr int64_t kMostLayers = 10000;
+/// Layers, experts or modulations of a model: each is recorded op by op.
+inline constexpr int64_t kMostModules = 10000;
 /// Widths for which tables of frequencies and buckets are made when the graph is recorded.
 inline constexpr int64_t kMostTable = 1 << 20;
 /// Throws Error(InvalidArgument) at `at` unless `value` is from 1 to `most`.
