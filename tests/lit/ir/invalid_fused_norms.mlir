@@ -40,6 +40,14 @@ func.func @attention_window(%q: tensor<2x3x8xf32>) {
 
 // -----
 
+func.func @attention_window_without_causal(%q: tensor<2x3x8xf32>) {
+  // expected-error@+1 {{'lathe.attention' [C6] a window needs a causal mask}}
+  %0 = lathe.attention %q, %q, %q scale 1.0 causal none window 2 : tensor<2x3x8xf32>, tensor<2x3x8xf32>, tensor<2x3x8xf32>
+  return
+}
+
+// -----
+
 func.func @rms_norm_gain_dtype(%x: tensor<2x8xf32>, %g: tensor<8xbf16>) {
   // expected-error@+1 {{'lathe.rms_norm' [C1] gain bf16[8] is not one element per last dim of f32[2, 8]}}
   %0 = lathe.rms_norm %x, %g epsilon 1.0e-5 : tensor<2x8xf32>, tensor<8xbf16>

@@ -27,10 +27,11 @@ std::vector<double> valuesOf(const Array& a) {
 }
 
 void addAdapter(const TemporaryFolder& folder, std::vector<float> a, std::vector<float> b,
-                double alpha) {
+                double alpha, const std::string& module = "m") {
+  const std::string of = "base_model.model." + module;
   saveSafetensors(folder / "adapter_model.safetensors",
-                  {{"base_model.model.m.lora_A.weight", Array::fromFloats(a, {1, 2})},
-                   {"base_model.model.m.lora_B.weight", Array::fromFloats(b, {2, 1})}});
+                  {{of + ".lora_A.weight", Array::fromFloats(a, {1, 2})},
+                   {of + ".lora_B.weight", Array::fromFloats(b, {2, 1})}});
   folder.write("adapter_config.json",
                json{{"peft_type", "LORA"}, {"r", 1}, {"lora_alpha", alpha}}.dump());
 }
@@ -166,23 +167,28 @@ TEST(StoredWeights, ColumnsOfATableAreNoRows) {
   }
 }
 
-// An update of a weight that the graph does not read would be lost without a word.
+// An update of a weight that the graph does not read would be lost without a word, alone or beside
+// others that are read.
 TEST(StoredWeights, AnUpdateOfWhatNobodyReadsIsAnError) {
-  const TemporaryFolder model, adapter;
+  const TemporaryFolder model, m, n;
   saveSafetensors(model / "model.safetensors",
                   {{"m.weight", Array::fromFloats({1, 2, 3, 4}, {2, 2})},
                    {"n.weight", Array::fromFloats({1, 2, 3, 4}, {2, 2})}});
-  addAdapter(adapter, {1, 0}, {1, 2}, 10);
-  const Checkpoint checkpoint = Checkpoint::open(model.path(), {adapter.path()});
-  auto reads = [&](const std::vector<std::string>& names) {
+  addAdapter(m, {1, 0}, {1, 2}, 10);
+  addAdapter(n, {1, 0}, {1, 2}, 10, "n");
+  auto reads = [&](const std::vector<std::string>& names,
+                   const std::vector<std::string>& adapters) {
+    const Checkpoint checkpoint = Checkpoint::open(model.path(), adapters);
     Graph g;
     for (const std::string& name : names) g.output(name, g.weight(name, DType::F32, {2, 2}) * 1.0);
     readAsStored(g, checkpoint);
   };
-  EXPECT_NO_THROW(reads({"n.weight", "m.weight"}));
-  test::expectError(ErrorCode::InvalidFile,
-                    "the model does not read m.weight, which a LoRA folder updates",
-                    [&] { reads({"n.weight"}); });
+  EXPECT_NO_THROW(reads({"n.weight", "m.weight"}, {m.path()}));
+  EXPECT_NO_THROW(reads({"n.weight", "m.weight"}, {m.path(), n.path()}));
+  for (const auto& adapters : {std::vector{m.path()}, std::vector{m.path(), n.path()}})
+    test::expectError(ErrorCode::InvalidFile,
+                      "the model does not read m.weight, which a LoRA folder updates",
+                      [&] { reads({"n.weight"}, adapters); });
 }
 
 // Casts of one dtype come with the weight; of two each stays what it is.
