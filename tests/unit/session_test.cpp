@@ -276,6 +276,31 @@ TEST_P(SessionTest, ASymbolOfStatesAloneIsSet) {
   expectError(kInvalid, "the program has no symbol 'rows'", [&] { s.setSymbol("rows", 2); });
 }
 
+// It is the last one that reads the state, and would be written in place if it were stored.
+TEST_P(SessionTest, AnUpdateThatIsOnlyReturnedLeavesTheState) {
+  for (bool storesOther : {false, true}) {
+    Graph g;
+    g.state("rows", DType::F32, {1, 4, 3});
+    Tensor row = g.input("row", DType::F32, {1, 1, 3}), at = g.input("at", DType::I64, {1});
+    const Tensor rows = g.readState("rows");
+    if (storesOther) g.writeState("rows", update(rows, 2 * row, at, 1));
+    g.output("next", update(rows, row, at, 1));
+    Session s = open(g);
+    Array place(DType::I64, {1});
+    std::vector<double> stored(12);
+    for (int position : {2, 0, 3}) {
+      place.set(0, position);
+      const Array next =
+          s.run("forward", {{"row", floats({1, 1, 3}, 1)}, {"at", place}}).at("next");
+      for (int64_t i = 0; i < next.size(); ++i) {
+        EXPECT_EQ(next.at(i), i / 3 == position ? double(i % 3 + 1) : stored[size_t(i)]) << i;
+        if (storesOther && i / 3 == position) stored[size_t(i)] = 2 * double(i % 3 + 1);
+        EXPECT_EQ(s.state("rows").at(i), stored[size_t(i)]) << i;
+      }
+    }
+  }
+}
+
 TEST_P(SessionTest, ASymbolThatIsSetKeepsToItsMultiple) {
   Graph g;
   const Dim capacity = g.dim("capacity", 4, 16, 4);
