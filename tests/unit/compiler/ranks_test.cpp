@@ -247,15 +247,18 @@ void expectTheSameAsOne(const Graph& graph, const std::map<std::string, Arrays>&
   for (int64_t ranks : {2, 3, 4}) {
     SCOPED_TRACE(std::to_string(ranks) + " ranks");
     EXPECT_LE(difference(simulated({.ranks = ranks, .simulate = true}), exact), 1e-12);
-    auto program =
-        std::make_shared<const Program>(compile(graph, {.pipeline = {.mesh = {.ranks = ranks}}}));
-    auto ends = threadRanks(int(ranks), 60s);
-    Followers followers(ends, serving(program));
-    {
-      Session session(program, {.ranks = ends[0]});
-      EXPECT_LE(difference(callEntries(session), whole), 1e-5);
+    for (const char* backend : {"cpu", "reference"}) {
+      SCOPED_TRACE(backend);
+      auto program = std::make_shared<const Program>(
+          compile(graph, {.backend = backend, .pipeline = {.mesh = {.ranks = ranks}}}));
+      auto ends = threadRanks(int(ranks), 60s);
+      Followers followers(ends, serving(program));
+      {
+        Session session(program, {.ranks = ends[0]});
+        EXPECT_LE(difference(callEntries(session), whole), 1e-5);
+      }
+      for (const std::string& said : followers.join()) EXPECT_EQ(said, "");
     }
-    for (const std::string& said : followers.join()) EXPECT_EQ(said, "");
   }
 }
 
@@ -560,6 +563,27 @@ TEST(Ranks, NeighboursHoldTheSameWhereFewerPiecesDivide) {
     }
   const Arrays prompt{{"ids", idsUpTo(32, {2, 5})}, {"positions", Array(DType::I64, {2})}};
   expectTheSameAsOne(g, {{"prefill", prompt}}, {{"cache", 16}});
+}
+
+// A mask of each head is whole on every rank; a rank takes that of the heads whose piece it holds.
+TEST(Ranks, NeighboursTakeTheSamePieceOfWhatIsWhole) {
+  Graph g;
+  const Tensor x = g.input("x", DType::F32, {2, 3, 12});
+  const Tensor mask = g.input("mask", DType::F32, {2, 6, 3, 3});
+  auto heads = [&](const char* name) {
+    const Tensor y = fused::linear(x, g.weight(name, DType::F32, {24, 12}));
+    return transpose(reshape(y, {2, 3, 6, 4}), {0, 2, 1, 3});
+  };
+  const Tensor a =
+      fused::attention(heads("q"), heads("k"), heads("v"), {.mask = mask, .scale = 0.5});
+  const Tensor rows = reshape(transpose(a, {0, 2, 1, 3}), {2, 3, 24});
+  g.output("y", fused::linear(rows, g.weight("o", DType::F32, {12, 24})));
+  auto ops = opsOf(irAt(g, "sharded", {.pipeline = {.mesh = {.ranks = 4}}}));
+  ASSERT_EQ(ops["all_slice"], 1);
+  Array numbers(DType::F32, {2, 3, 12}), added(DType::F32, {2, 6, 3, 3});
+  for (int64_t i = 0; i < numbers.size(); ++i) numbers.set(i, std::sin(double(i)));
+  for (int64_t i = 0; i < added.size(); ++i) added.set(i, double(i * 7 % 11) / 2);
+  expectTheSameAsOne(g, {{"forward", {{"x", numbers}, {"mask", added}}}});
 }
 
 TEST(Ranks, StrictModeAndEmptyMeshesAreRefused) {

@@ -287,6 +287,39 @@ void expectTheReferences(const Graph& g, const std::map<std::string, Shape>& sha
 }
 
 // Heads of 8 that share columns with those of the other slice, and leave some out.
+// What stays of a cache beside its update is copied, whichever variant of the kernel the rows take.
+TEST(RotatedLayers, ACacheThatIsStillReadKeepsItsRows) {
+  Graph g;
+  const Dim s = g.dim("s", 1, 64);
+  g.state("cache", DType::F32, {1, 2, 64, 8});
+  const Tensor x = g.input("x", DType::F32, {1, s, 16}), at = g.input("at", DType::I64, {1});
+  const Tensor cosine = g.input("c", DType::F32, {s, 4}), sine = g.input("n", DType::F32, {s, 4});
+  const Tensor y = fused::linear(x, g.weight("w", DType::F32, {16, 16}));
+  const Tensor heads = transpose(reshape(y, {1, s, 2, 8}), {0, 2, 1, 3});
+  const Tensor cache = g.readState("cache");
+  g.output("y", update(cache, fused::rope(heads, cosine, sine, Pairing::half), at, 2));
+  g.writeState("cache", cache + 1.0);
+  Session cuda(compile(g, {.backend = "cuda"}), {.device = "host"});
+  Session reference(compile(g, {.backend = "reference"}));
+  cuda.bindRandomWeights(3);
+  reference.bindRandomWeights(3);
+  for (int64_t rows : {1, 5, 17, 40, 63}) {
+    Arrays inputs{{"at", Array(DType::I64, {1})}};
+    inputs["at"].set(0, 1);
+    for (auto [name, shape] : {std::pair<const char*, Shape>{"x", {1, rows, 16}},
+                               {"c", {rows, 4}},
+                               {"n", {rows, 4}}}) {
+      Array a(DType::F32, shape);
+      for (int64_t i = 0; i < a.size(); ++i) a.set(i, double(i % 13) / 7 - 0.9);
+      inputs[name] = a;
+    }
+    const Array got = cuda.run("forward", inputs).at("y");
+    const Array want = reference.run("forward", inputs).at("y");
+    for (int64_t i = 0; i < want.size(); ++i)
+      ASSERT_NEAR(got.at(i), want.at(i), 1e-5) << i << " of " << rows << " rows";
+  }
+}
+
 TEST(RotatedLayers, SlicesMayShareColumns) {
   Graph g;
   const Tensor x = g.input("x", DType::F32, {3, 16});
