@@ -294,10 +294,14 @@ TEST(RotatedLayers, ACacheThatIsStillReadKeepsItsRows) {
   g.state("cache", DType::F32, {1, 2, 64, 8});
   const Tensor x = g.input("x", DType::F32, {1, s, 16}), at = g.input("at", DType::I64, {1});
   const Tensor cosine = g.input("c", DType::F32, {s, 4}), sine = g.input("n", DType::F32, {s, 4});
-  const Tensor y = fused::linear(x, g.weight("w", DType::F32, {16, 16}));
-  const Tensor heads = transpose(reshape(y, {1, s, 2, 8}), {0, 2, 1, 3});
+  const Tensor y = fused::linear(x, g.weight("w", DType::F32, {32, 16}));
+  auto rotated = [&](int64_t from) {
+    const Tensor heads = transpose(reshape(sliceAxis(y, -1, from, 16), {1, s, 2, 8}), {0, 2, 1, 3});
+    return fused::rope(heads, cosine, sine, Pairing::half);
+  };
+  g.output("queries", rotated(0));
   const Tensor cache = g.readState("cache");
-  g.output("y", update(cache, fused::rope(heads, cosine, sine, Pairing::half), at, 2));
+  g.output("keys", update(cache, rotated(16), at, 2));
   g.writeState("cache", cache + 1.0);
   Session cuda(compile(g, {.backend = "cuda"}), {.device = "host"});
   Session reference(compile(g, {.backend = "reference"}));
@@ -313,10 +317,11 @@ TEST(RotatedLayers, ACacheThatIsStillReadKeepsItsRows) {
       for (int64_t i = 0; i < a.size(); ++i) a.set(i, double(i % 13) / 7 - 0.9);
       inputs[name] = a;
     }
-    const Array got = cuda.run("forward", inputs).at("y");
-    const Array want = reference.run("forward", inputs).at("y");
-    for (int64_t i = 0; i < want.size(); ++i)
-      ASSERT_NEAR(got.at(i), want.at(i), 1e-5) << i << " of " << rows << " rows";
+    const Arrays got = cuda.run("forward", inputs), want = reference.run("forward", inputs);
+    for (const auto& [name, value] : want)
+      for (int64_t i = 0; i < value.size(); ++i)
+        ASSERT_NEAR(got.at(name).at(i), value.at(i), 1e-5)
+            << name << " " << i << " of " << rows << " rows";
   }
 }
 
