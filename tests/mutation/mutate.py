@@ -16,6 +16,7 @@ are left out where that has no pytest, or no PyTorch for a test that needs it, o
 """
 import argparse
 import contextlib
+import importlib
 import json
 import os
 import pathlib
@@ -26,47 +27,13 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
 sys.dont_write_bytecode = True
-import table_answers  # noqa: E402
-import table_backends  # noqa: E402
-import table_blind  # noqa: E402
-import table_compiler  # noqa: E402
-import table_drawn  # noqa: E402
-import table_edges  # noqa: E402
-import table_exam  # noqa: E402
-import table_families  # noqa: E402
-import table_fresh  # noqa: E402
-import table_grouped  # noqa: E402
-import table_hub  # noqa: E402
-import table_imports  # noqa: E402
-import table_interior  # noqa: E402
-import table_kernels  # noqa: E402
-import table_limits  # noqa: E402
-import table_lowering  # noqa: E402
-import table_numbers  # noqa: E402
-import table_overlooked  # noqa: E402
-import table_python  # noqa: E402
-import table_ranks  # noqa: E402
-import table_readers  # noqa: E402
-import table_rooms  # noqa: E402
-import table_runtime  # noqa: E402
-import table_seams  # noqa: E402
-import table_stages  # noqa: E402
-import table_surface  # noqa: E402
-import table_unseen  # noqa: E402
-import table_upper  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-MUTANTS = (table_compiler.MUTANTS + table_backends.MUTANTS + table_runtime.MUTANTS +
-           table_seams.MUTANTS + table_readers.MUTANTS + table_families.MUTANTS +
-           table_surface.MUTANTS + table_imports.MUTANTS + table_unseen.MUTANTS +
-           table_fresh.MUTANTS + table_drawn.MUTANTS + table_grouped.MUTANTS +
-           table_hub.MUTANTS + table_blind.MUTANTS + table_ranks.MUTANTS + table_python.MUTANTS +
-           table_interior.MUTANTS + table_overlooked.MUTANTS + table_numbers.MUTANTS +
-           table_rooms.MUTANTS + table_answers.MUTANTS + table_stages.MUTANTS +
-           table_exam.MUTANTS + table_edges.MUTANTS + table_limits.MUTANTS +
-           table_kernels.MUTANTS + table_upper.MUTANTS + table_lowering.MUTANTS)
+ROOT = HERE.parents[1]
+MUTANTS = [mutant for table in sorted(HERE.glob("table_*.py"))
+           for mutant in importlib.import_module(table.stem).MUTANTS]
 WANTED = 0.95
 PYTHON = os.environ.get("LATHE_PYTHON", "python3")
 LEAST = 70  # bugs in the tables
