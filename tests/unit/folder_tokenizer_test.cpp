@@ -409,13 +409,51 @@ TEST(SentencePieceModels, BytesAreTextOfModelsThatFallBackOnThem) {
   const std::string model = piece("<unk>", 2) + piece("</s>", 3) + piece("a");
   for (int falls : {0, 1}) {
     files.texts["spiece.model"] = model + field(2, flag(35, falls));
-    json decoder = json::parse(convertTokenizer(files).value())["decoder"];
+    const json tokenizer = json::parse(convertTokenizer(files).value());
+    json decoder = tokenizer["decoder"];
+    // Transformers' converter knows no such models: their texts are changed as SentencePiece does.
+    const json first = tokenizer["normalizer"]["normalizers"][0];
+    EXPECT_EQ(first["type"], falls ? "Replace" : "Strip");
     if (falls) {
       ASSERT_EQ(decoder["type"], "Sequence");
       EXPECT_EQ(decoder["decoders"][0], json::parse(R"({"type": "ByteFallback"})"));
       decoder = decoder["decoders"][1];
     }
     EXPECT_EQ(decoder["type"], "Metaspace");
+  }
+}
+
+// The first three pieces have the names that the folder gives them, further ones their own.
+TEST(SentencePieceModels, TheUnknownTokenIsRenamedWhereverItStands) {
+  FolderFiles files = filesOf("llama");
+  for (size_t place : {0, 1, 2, 3}) {
+    std::vector<std::string> pieces = {piece("<s>", 3), piece("</s>", 3), piece("a")};
+    pieces.insert(pieces.begin() + ptrdiff_t(place), piece("<unk>", 2));
+    std::string& model = files.texts["tokenizer.model"] = field(2, flag(3, 2));
+    for (const std::string& one : pieces) model += one;
+    json added = json::object();
+    if (place < 3) added[std::to_string(place)] = {{"content", "<none>"}, {"special", true}};
+    files.texts["tokenizer_config.json"] =
+        json{{"tokenizer_class", "LlamaTokenizer"}, {"added_tokens_decoder", added}}.dump();
+    const json tokenizer = json::parse(convertTokenizer(files).value());
+    EXPECT_EQ(tokenizer["model"]["unk_token"], place < 3 ? "<none>" : "<unk>") << place;
+  }
+}
+
+// Older files of Gemma have none, but a byte.
+TEST(SentencePieceModels, ATabIsAByteWhereItIsNoPiece) {
+  FolderFiles files = filesOf("gemma");
+  files.texts["tokenizer_config.json"] = R"({"tokenizer_class": "GemmaTokenizer"})";
+  files.texts.erase("special_tokens_map.json");
+  std::string model = field(2, flag(3, 2));
+  for (const char* special : {"<pad>", "<eos>", "<bos>"}) model += piece(special, 3);
+  model += piece("<unk>", 2) + piece("<0x08>", 6) + piece("<0x09>", 6);
+  for (bool isPiece : {false, true}) {
+    files.texts["tokenizer.model"] = isPiece ? model + piece("\t") : model;
+    const json vocabulary = json::parse(convertTokenizer(files).value())["model"]["vocab"];
+    EXPECT_EQ(vocabulary.value("\t", -1), isPiece ? 6 : 5);
+    EXPECT_EQ(vocabulary.value("<0x09>", -1), isPiece ? 5 : -1);
+    EXPECT_EQ(vocabulary.value("<0x08>", -1), 4);
   }
 }
 
