@@ -84,13 +84,13 @@ const Bpe::Merge* Bpe::findMerge(int left, int right) const {
   return it == merges_.end() ? nullptr : &it->second;
 }
 
-std::optional<int> Bpe::findCharacter(std::string_view character, bool isFirst, bool isLast) const {
-  if ((isFirst || continuingPrefix_.empty()) && (!isLast || endSuffix_.empty()))
-    return find(character);
-  std::string spelling = isFirst ? "" : continuingPrefix_;
-  spelling += character;
-  if (isLast) spelling += endSuffix_;
-  return find(spelling);
+std::string_view Bpe::spellingOf(std::string_view character, bool isFirst, bool isLast,
+                                 std::string& buffer) const {
+  if ((isFirst || continuingPrefix_.empty()) && (!isLast || endSuffix_.empty())) return character;
+  buffer = isFirst ? "" : continuingPrefix_;
+  buffer += character;
+  if (isLast) buffer += endSuffix_;
+  return buffer;
 }
 
 std::vector<int> Bpe::characters(std::string_view word) const {
@@ -99,17 +99,19 @@ std::vector<int> Bpe::characters(std::string_view word) const {
   // As in the library that writes these files, an unknown token waits for the next character that
   // is known: the bytes of one between them stand in front of it.
   bool waiting = false;
+  std::string buffer;
   for (size_t i = 0; i < word.size();) {
     const size_t begin = i;
     nextCodePoint(word, i);
     const std::string_view character = word.substr(begin, i - begin);
-    if (auto id = findCharacter(character, begin == 0, i == word.size())) {
+    const std::string_view spelling = spellingOf(character, begin == 0, i == word.size(), buffer);
+    if (auto id = find(spelling)) {
       if (waiting) ids.push_back(*unknown_);
       waiting = false;
       ids.push_back(*id);
       continue;
     }
-    if (bytes_ && appendByteTokens(*bytes_, character, ids)) continue;
+    if (bytes_ && appendByteTokens(*bytes_, spelling, ids)) continue;
     if (!unknown_) failWithoutToken("character", character);
     if (waiting && !fuseUnknown_) ids.push_back(*unknown_);
     waiting = true;

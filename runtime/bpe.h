@@ -29,7 +29,9 @@ class Bpe final : public TokenizerModel {
   };
   void readMerges(const JsonValue& merges);
   const Merge* findMerge(int left, int right) const;
-  std::optional<int> findCharacter(std::string_view character, bool isFirst, bool isLast) const;
+  // A character with what it carries at its place in a word, in `buffer` where that is more.
+  std::string_view spellingOf(std::string_view character, bool isFirst, bool isLast,
+                              std::string& buffer) const;
   std::vector<int> characters(std::string_view word) const;
 
   std::unordered_map<uint64_t, Merge> merges_;  // key: left id, right id

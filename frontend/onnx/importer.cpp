@@ -348,7 +348,9 @@ void Importer::define(const NodeMessage& node, std::vector<Value> values,
       continue;
     }
     if (values[i].kind == Value::Kind::Recorded) values[i].roots = roots;
-    frame_->values.insert_or_assign(node.outputs[i], std::move(values[i]));
+    if (!frame_->values.try_emplace(node.outputs[i], std::move(values[i])).second)
+      fail(ErrorCode::InvalidFile,
+           fmt::format("'{}' is made twice: names of values are given once", node.outputs[i]));
   }
 }
 

@@ -71,6 +71,10 @@ TEST_F(BadOnnx, NamesAreGivenOnce) {
   const std::string add = nodeOf("Add", {"x", "c"}) + y, c = literal<float>("c", 1, {2});
   expect(ErrorCode::InvalidFile, model(add + x + x + c), "input 'x' is there twice");
   expect(ErrorCode::InvalidFile, model(add + x + c + c), "initializer 'c' is there twice");
+  expect(ErrorCode::InvalidFile, model(add + nodeOf("Mul", {"x", "c"}) + x + c),
+         "'y' is made twice: names of values are given once");
+  expect(ErrorCode::InvalidFile,
+         model(nodeOf("Relu", {"y"}) + bytes(11, valueInfo("y", 1, {1})) + y), "'y' is made twice");
   // Old files list initializers as inputs, too: they are no inputs.
   const std::string path = (folder_ / "old.onnx").string();
   std::ofstream(path, std::ios::binary) << model(add + x + c + bytes(11, valueInfo("c", 1, {1})));

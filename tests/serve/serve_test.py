@@ -670,8 +670,9 @@ def check_fields(server):
 
 def check_server_limits():
     """Of servers whose flags are others."""
-    for check in (server_limits.check_timeout, server_limits.check_clients_gone, server_limits.check_connections,
-                  server_limits.check_bodies, server_limits.check_stopping, server_limits.check_metrics):
+    for check in (server_limits.check_timeout, server_limits.check_clients_gone, server_limits.check_half_closed,
+                  server_limits.check_connections, server_limits.check_bodies, server_limits.check_stopping,
+                  server_limits.check_metrics):
         check(Server)
 
 

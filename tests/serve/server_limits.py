@@ -73,6 +73,20 @@ def check_clients_gone(make_server):
             assert server.ended() == {"finished": 0, "cancelled": 32 * gone, "failed": 0}, server.ended()
 
 
+def check_half_closed(make_server):
+    """Who closed its own direction before its text was ready gets no success without a text."""
+    with running(make_server, "--slots", "2") as server:
+        body = json.dumps(LONG).encode()
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
+            client.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+                           b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+            client.shutdown(socket.SHUT_WR)
+            answer = b"".join(iter(lambda: client.recv(4096), b"")).decode()
+        assert answer.startswith("HTTP/1.1 400 "), answer
+        assert "the client closed the connection" in error_of(answer.split("\r\n\r\n", 1)[1])["message"], answer
+        wait_until(lambda: is_idle(server))
+
+
 def check_connections(make_server):
     """One connection too many is turned away."""
     with running(make_server, "--max-connections", "2") as server:

@@ -354,6 +354,15 @@ TEST(Attention, NoKeysGiveZeros) {
       }
 }
 
+TEST(Attention, NoHeadsAreNothing) {
+  for (KernelIsa isa : tiers()) {
+    AttentionCase c = makeCase(DType::F32, {1, 0, 0, 3, 5, 8, 8});
+    EXPECT_NO_THROW(runCase(c, isa));
+    c.args.qHeads = 2;
+    EXPECT_THROW(runCase(c, isa), Error);
+  }
+}
+
 TEST(Attention, ScratchGrowsWithKeysNotWithTheirProduct) {
   Sizes small{1, 2, 2, 1024, 1024, 64, 64}, large{1, 2, 2, 4096, 4096, 64, 64};
   AttentionCase a = makeCase(DType::F32, {1, 2, 2, 1, 1, 64, 64}), b = a;

@@ -304,6 +304,30 @@ TEST(Tokenizer, MergesPiecesWithPrefixesAndSuffixes) {
               [&] { t.encode("ab", kPlain); });
 }
 
+// The bytes of a character are those of its spelling, with what it carries at its place.
+TEST(Tokenizer, FallsBackOnTheBytesOfPrefixesAndSuffixes) {
+  json file = smallFile();
+  file["pre_tokenizer"] = {{"type", "WhitespaceSplit"}};
+  file["added_tokens"] = json::array();
+  file["post_processor"] = nullptr;
+  json& model = file["model"];
+  model["byte_fallback"] = true;
+  model["continuing_subword_prefix"] = "#";
+  model["end_of_word_suffix"] = ".";
+  model["merges"] = json::array();
+  json& vocabulary = model["vocab"] = {{"a", 0}, {"#b", 1}};
+  for (int byte = 0; byte < 256; ++byte) {
+    char name[8];
+    std::snprintf(name, sizeof name, "<0x%02X>", byte);
+    vocabulary[name] = 2 + byte;
+  }
+  const Tokenizer t = Tokenizer::parse(file.dump(), "f");
+  EXPECT_EQ(t.encode("ab\u00e9", kPlain),
+            (std::vector<int>{0, 1, 2 + '#', 2 + 0xc3, 2 + 0xa9, 2 + '.'}));
+  EXPECT_EQ(t.encode("\u00e9a", kPlain),
+            (std::vector<int>{2 + 0xc3, 2 + 0xa9, 2 + '#', 2 + 'a', 2 + '.'}));
+}
+
 json wordPieceFile() {
   json file = smallFile();
   file["pre_tokenizer"] = {{"type", "WhitespaceSplit"}};

@@ -263,7 +263,8 @@ void Routes::complete(const std::string& body, const Request& request, Response&
       if (!c.goesOn(connection)) {
         ++gone_;
         connection.closeAfterAnswer();
-        return;
+        // Who closed its own direction alone still reads: no text is no success.
+        throw ApiError(400, "the client closed the connection before its text was ready");
       }
     }
     for (const TextEnd& end : c.ends)

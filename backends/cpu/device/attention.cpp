@@ -369,7 +369,7 @@ void check(const AttentionArgs& a) {
                                             std::string(nameOf(a.dtype)) + "; cast q, k and v");
   if (a.batch < 0 || a.qHeads < 0 || a.qLen < 0 || a.kLen < 0 || a.headDim < 0 || a.valueDim < 0)
     throw Error(ErrorCode::InvalidArgument, "expected attention dims of at least 0");
-  if (a.kvHeads <= 0 || a.qHeads % a.kvHeads != 0)
+  if (a.kvHeads < 0 || (a.kvHeads == 0 ? a.qHeads : a.qHeads % a.kvHeads) != 0)
     throw Error(ErrorCode::InvalidArgument,
                 "expected the query heads to be a multiple of the key heads, got " +
                     std::to_string(a.qHeads) + " and " + std::to_string(a.kvHeads));
