@@ -14,9 +14,14 @@ using test::printed;
 
 DimExpr expr(const char* text) { return DimExpr::parse(text).value(); }
 
+const Cost kProduct{expr("1000000*n"), expr("100*n"), expr("20*n"), 40, true},
+    kRegion{expr("n"), expr("3000000*n"), expr("1000000*n"), 0},
+    kSum{expr("n"), expr("1000*n"), expr("2000*n"), 0};
+using Costs = std::vector<std::optional<Cost>>;
+
 // Products of two layers, a region that is bound by memory, a sum over ranks and a call of which
 // nobody knows what it costs. The temporary t is [n, 4] f32, from the first to the fourth call.
-std::shared_ptr<Program> program() {
+std::shared_ptr<Program> program(const Costs& costs = {kProduct, kProduct, kRegion, kSum, {}}) {
   auto p = std::make_shared<Program>();
   p->backend = "cpu";
   p->symbols = {{"n", 1, 64}, {"m", 2, 8}};
@@ -40,10 +45,7 @@ std::shared_ptr<Program> program() {
              {"all_reduce", "", "{}", {1}, {2}, "sum a.py:3"},
              {"other", "", "{}", {0}, {2}, "end a.py:4"}};
   p->entries = {e};
-  const Cost product{expr("1000000*n"), expr("100*n"), expr("20*n"), 40, true},
-      region{expr("n"), expr("3000000*n"), expr("1000000*n"), 0},
-      sum{expr("n"), expr("1000*n"), expr("2000*n"), 0};
-  storeCosts(*p, {{"forward", {product, product, region, sum, std::nullopt}}});
+  storeCosts(*p, {{"forward", costs}});
   return p;
 }
 
@@ -149,6 +151,40 @@ TEST(ExplainReport, LiveBytesOfAPlaceAreTheMost) {
       << text;
 }
 
+// What one layer has and another has not is no sum.
+TEST(ExplainReport, LayersThatDifferAreRowsOfTheirOwn) {
+  ExplainReport r = report();
+  r.program = program({kProduct, {}, kRegion, kSum, {}});
+  r.entries = {&r.program->entries[0]};
+  std::string text = printed([&] { printExplanation(r, {}); });
+  EXPECT_NE(text.find("| linear | layers.*.proj | 1 | 1000000*n | 100*n | 20*n |\n"
+                      "| linear | layers.*.proj | 1 | ? | ? | ? |\n"),
+            text.npos)
+      << text;
+  r = withSizes();
+  r.program = program({kProduct, kRegion, kRegion, kSum, {}});
+  r.entries = {&r.program->entries[0]};
+  text = printed([&] { printExplanation(r, {}); });
+  EXPECT_NE(text.find("| 1.00 ms | compute | 11.1 % |\n"
+                      "| linear | layers.*.proj | 1 | 10 | 30 MB | 10 MB | 160 B | 4.00 ms | "
+                      "memory | 44.4 % |\n"),
+            text.npos)
+      << text;
+}
+
+// The bytes of a later call are never fewer than those of the first: theirs alone are told.
+TEST(ExplainReport, TemporariesAreTheMostOfAnyCall) {
+  ExplainReport r = report();
+  auto p = program();
+  EntryPoint& e = p->entries[0];
+  e.slots.push_back({SlotKind::Arena, DType::F32, {expr("n"), 8}});
+  e.calls[2].results.push_back(int(e.slots.size()) - 1);
+  r.program = p;
+  r.entries = {&e};
+  const std::string text = printed([&] { printExplanation(r, {}); });
+  EXPECT_TRUE(text.ends_with(" temporaries 48*n\n")) << text;
+}
+
 TEST(ExplainReport, SymbolsOfOtherEntryPointsAreNotMissed) {
   ExplainReport r = report();
   const EntryPoint& e = *r.entries[0];
@@ -165,9 +201,10 @@ TEST(ExplainReport, ARankOfSeveral) {
   EXPECT_DOUBLE_EQ(p.linkSeconds, 7e-3);
   EXPECT_EQ(p.memory, 426);
   EXPECT_DOUBLE_EQ(p.interval, 13e-3);
-  const RankPrediction all = predictOnStages({{4, 3, 1, 500, 3}, {4, 2, 0.5, 700, 2.5}});
-  EXPECT_EQ(all.ranks, 8);
-  EXPECT_EQ(all.seconds, 5);
+  const RankPrediction all =
+      predictOnStages({{4, 3, 1, 500, 3}, {4, 2, 0.5, 700, 2.5}, {4, 1, 0, 600, 1}});
+  EXPECT_EQ(all.ranks, 12);
+  EXPECT_EQ(all.seconds, 6);
   EXPECT_EQ(all.linkSeconds, 1.5);
   EXPECT_EQ(all.memory, 700);
   EXPECT_EQ(all.interval, 3);

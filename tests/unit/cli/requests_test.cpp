@@ -116,8 +116,9 @@ TEST_F(RequestsCli, AMeshIsScaledUpTo64Ranks) {
       wanted += "asked explain: backend=cpu ranks=" + std::to_string(ranks) + " stages=4" +
                 (stage ? " stage=" + std::to_string(stage) : "") + "; lowered n=3\n";
   EXPECT_EQ(asked("explain short.mlir --mesh tp=2,pp=4 --set n=3 --device h100"), wanted);
-  EXPECT_EQ(run("explain short.mlir --link 1us,1GB/s").err,
-            "error: --link is between ranks; add --mesh tp=N\n");
+  for (const char* alone : {"", " --ranks 1", " --mesh tp=1"})
+    EXPECT_EQ(run("explain short.mlir --link 1us,1GB/s" + std::string(alone)).err,
+              "error: --link is between ranks; add --mesh tp=N\n");
 }
 
 TEST_F(RequestsCli, EntryPointsThatLackASize) {

@@ -111,7 +111,8 @@ TEST(NnErrors, SizesAndIds) {
   Graph g;
   expectError([&] { nn::Linear(g, "p", 0, 4); },
               "Linear 'p', input size: expected at least 1, got 0");
-  expectError([&] { nn::RMSNorm(g, "n", 4, {.eps = -1}); }, "expected an epsilon of 0 or more");
+  for (double eps : {-1.0, std::nan(""), double(INFINITY)})
+    expectError([&] { nn::RMSNorm(g, "n", 4, {.eps = eps}); }, "expected an epsilon of 0 or more");
   expectError(
       [&] { nn::TransformerLM(g, "", {.vocabSize = 8, .dModel = 8, .layers = 1, .heads = 1}); },
       "TransformerLM, dHidden: expected at least 1, got 0");

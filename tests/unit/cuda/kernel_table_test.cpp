@@ -235,6 +235,7 @@ TEST(KernelGridTest, MoreBlocksThanAnAxisTakesAreAnError) {
   EXPECT_EQ(gridFor(over({2147483647}, {65535}, {n}), 65535), (Grid{2147483647, 65535, 65535}));
   const GridAxis folded{.count = n, .folds = true};
   refuses(over({n}, folded, folded), "blocks along x, at most 2147483647");
+  refuses(over({n}, folded, {1}), "blocks along x, at most 2147483647");
 }
 
 TEST(KernelGridTest, SaysWhichAxisSomeSizesWouldOverflow) {
