@@ -357,6 +357,23 @@ TEST(Calibration, AnArithmeticCanBePinned) {
   }
 }
 
+// AVX2 multiplies bytes without an extra of AVX-512; bf16 data have instructions of their own.
+TEST(PeakKinds, AreThoseOfTheTiersArithmetic) {
+  KernelIsa isa{.tier = Isa::Avx2, .arithmetic = Bf16Arithmetic::Widened};
+  EXPECT_EQ(bytePeakKind(true, isa), PeakKind::ByteDot);
+  EXPECT_EQ(bestPeakKind(true, isa), PeakKind::F32Fma);
+  isa.tier = Isa::Avx512;
+  EXPECT_EQ(bytePeakKind(true, isa), PeakKind::F32Fma);
+  isa.vnni = true;
+  EXPECT_EQ(bytePeakKind(true, isa), PeakKind::ByteDot);
+  isa.tier = Isa::Amx;
+  isa.arithmetic = Bf16Arithmetic::Tiles;
+  EXPECT_EQ(bytePeakKind(true, isa), PeakKind::AmxByte);
+  EXPECT_EQ(bestPeakKind(true, isa), PeakKind::AmxBf16);
+  EXPECT_EQ(bytePeakKind(false, isa), PeakKind::ByteDot);
+  EXPECT_EQ(bestPeakKind(false, isa), PeakKind::F32Fma);
+}
+
 // The roof is the fastest way of reading, whichever that is here.
 TEST(ReadRoofs, TheFastestWayIsTheFirst) {
   ThreadPool pool(2);

@@ -167,6 +167,8 @@ TEST(InputSpec, FormsAreSizesADtypeAndValues) {
   EXPECT_EQ(scalar.shape(), Shape{});
   EXPECT_EQ(valuesOf(scalar), (std::vector<double>{5}));
   EXPECT_EQ(valuesOf(parseInputSpec("3xi8=-128,0,127", "x")), (std::vector<double>{-128, 0, 127}));
+  EXPECT_EQ(valuesOf(parseInputSpec("3xi4=-8,0,7", "x")), (std::vector<double>{-8, 0, 7}));
+  EXPECT_EQ(valuesOf(parseInputSpec("3xu4=15", "x")), std::vector<double>(3, 15));
   EXPECT_EQ(valuesOf(parseInputSpec("4xbool=true,false,1,0", "x")),
             (std::vector<double>{1, 0, 1, 0}));
   EXPECT_EQ(valuesOf(parseInputSpec("2xbool=true", "x")), (std::vector<double>{1, 1}));

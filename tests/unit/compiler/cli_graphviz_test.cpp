@@ -34,7 +34,12 @@ TEST(Graphviz, ShowsWhatAnOpIsGiven) {
       %o = lathe.mul %n, %d : tensor<2xf32>, tensor<2xf32>
       %l = lathe.constant dense<[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]> : tensor<9xf32>
       %m = lathe.reduce_sum %l axes [0] : tensor<9xf32>
-      %k = lathe.mul %c, %m : tensor<f32>, tensor<f32>
+      %j = lathe.constant dense<[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]> : tensor<8xf32>
+      %q = lathe.reduce_sum %j axes [0] : tensor<8xf32>
+      %v = lathe.weight "w\\v" : tensor<f32>
+      %p = lathe.mul %q, %v : tensor<f32>, tensor<f32>
+      %z = lathe.mul %p, %c : tensor<f32>, tensor<f32>
+      %k = lathe.mul %z, %m : tensor<f32>, tensor<f32>
       %t = lathe.transpose %x [1, 0] : tensor<2x6xf32>
       %a = lathe.add %t, %o : tensor<6x2xf32>, tensor<2xf32>
       %s = lathe.slice %a starts <1, 0> sizes <3, 2> strides [2, 1] : tensor<6x2xf32>
@@ -45,9 +50,9 @@ TEST(Graphviz, ShowsWhatAnOpIsGiven) {
   const std::string dot = outputOf("inspect " + path + " --graphviz");
   for (const char* label :
        {"constant 2.5\\n", "constant [1, -2]\\n", "constant [200, 7]\\n", "constant [-56, 7]\\n",
-        "constant of 9 numbers\\n", "transpose\\npermutation=[1, 0]\\n",
-        "reduce_max\\naxes=[1]\\nkeep_dims\\n", "reduce_sum\\naxes=[0]\\nf32[]",
-        "starts=[1, 0]\\nstrides=[2, 1]\\n"})
+        "constant [1, 2, 3, 4, 5, 6, 7, 8]\\n", "constant of 9 numbers\\n", "weight w\\\\v\\n",
+        "transpose\\npermutation=[1, 0]\\n", "reduce_max\\naxes=[1]\\nkeep_dims\\n",
+        "reduce_sum\\naxes=[0]\\nf32[]", "starts=[1, 0]\\nstrides=[2, 1]\\n"})
     EXPECT_THAT(dot, HasSubstr(label));
 }
 
