@@ -379,6 +379,57 @@ TEST(FamilyConfigs, ImagesNeedNotBeSquare) {
   }
 }
 
+// Layer i divides its scores by i + 1 more.
+TEST(FamilyConfigs, GptsScoresAreScaledByTheLayersNumber) {
+  json config{{"architectures", {"GPT2LMHeadModel"}},
+              {"vocab_size", 11},
+              {"n_embd", 32},
+              {"n_layer", 3},
+              {"n_head", 2},
+              {"n_positions", 16},
+              {"scale_attn_weights", true},
+              {"n_inner", nullptr}};
+  auto has = [&](const char* number) {
+    return build(config).text().find("dense<" + std::string(number) + "> : tensor<f32>") !=
+           std::string::npos;
+  };
+  EXPECT_TRUE(has("2.500000e-01"));
+  EXPECT_FALSE(has("1.250000e-01"));
+  config["scale_attn_by_inverse_layer_idx"] = true;
+  for (const char* number : {"2.500000e-01", "1.250000e-01", "0.0833333358"})
+    EXPECT_TRUE(has(number)) << number << " in " << build(config).text();
+}
+
+// The gate of T5 1.1 is GELU by tanh whatever it is called.
+TEST(FamilyConfigs, GatesOfT5AreOfTanh) {
+  auto gated = [](const char* name) {
+    return build({{"architectures", {"T5ForConditionalGeneration"}},
+                  {"vocab_size", 11},
+                  {"d_model", 8},
+                  {"d_kv", 4},
+                  {"d_ff", 12},
+                  {"num_layers", 1},
+                  {"num_heads", 2},
+                  {"feed_forward_proj", name}})
+        .text();
+  };
+  EXPECT_EQ(gated("gated-gelu"), gated("gated-gelu_new"));
+  EXPECT_NE(gated("gated-gelu"), gated("gated-relu"));
+}
+
+// The head of the masked model has the activation of the layers, and weights of its own where they
+// are not those of the table.
+TEST(FamilyConfigs, BertsHeadIsAsTheConfigSays) {
+  json config = decoder("BertForMaskedLM");
+  const std::string name = "\"cls.predictions.decoder.weight\"";
+  EXPECT_NE(build(config).text().find("lathe.erf"), std::string::npos);
+  EXPECT_EQ(build(config).text().find(name), std::string::npos);
+  config["hidden_act"] = "relu";
+  EXPECT_EQ(build(config).text().find("lathe.erf"), std::string::npos);
+  config["tie_word_embeddings"] = false;
+  EXPECT_NE(build(config).text().find(name), std::string::npos);
+}
+
 // transformers divides the one factor by the other where both are given, and takes none of them
 // alone.
 TEST(FamilyConfigs, FactorsOfYarnComeInPairs) {
@@ -514,6 +565,19 @@ TEST(FamilyConfigs, MistakesAreTold) {
     changed.update(m.change);
     test::expectError(m.code, m.message, [&] { build(changed); });
   }
+}
+
+// Other norms of the diffusion transformer's class are those of other models.
+TEST(FamilyConfigs, DiffusionTransformersHaveOneKindOfNorm) {
+  json config{{"_class_name", "DiTTransformer2DModel"},
+              {"num_layers", 1},
+              {"num_attention_heads", 2},
+              {"attention_head_dim", 4},
+              {"norm_type", "ada_norm_zero"}};
+  EXPECT_NO_THROW(build(config));
+  config["norm_type"] = "ada_norm";
+  test::expectError(ErrorCode::Unsupported, "norm_type: not supported: expected \"ada_norm_zero\"",
+                    [&] { build(config); });
 }
 
 }  // namespace
