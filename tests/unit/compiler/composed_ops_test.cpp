@@ -135,6 +135,10 @@ TEST(ComposedShapes, SplitChunkStack) {
   expect({row}, [&](T t) { return lastOf(chunk(t[0], 5, 1)); }, {1, 1}, {6});
   Graph g;
   EXPECT_EQ(chunk(g.input("x", DType::F32, {7}), 5).size(), 4u);
+  // Of nothing one piece, which has nothing.
+  const std::vector<Tensor> none = split(g.input("none", DType::F32, {3, 0}), 2, 1);
+  ASSERT_EQ(none.size(), 1u);
+  EXPECT_EQ(none[0].shape(), (Dims{3, 0}));
   const Dim b = g.dim("b", 1, 8);
   EXPECT_EQ(splitSizes(g.input("z", DType::F32, {b * 2}), {b, b})[1].shape(), Dims{b});
   expectBoth({kSix, kSix}, [](T t) { return stack({t[0], t[1] + 10.0}, 1); }, {2, 2, 3},

@@ -438,6 +438,18 @@ TEST_F(PatternTest, AReplacementThatLacksAnAttributeIsRefused) {
   }
 }
 
+// It is there, and not what the op takes: nobody is told that it is missing.
+TEST_F(PatternTest, AReplacementWithAnAttributeOfAnotherKindIsRefused) {
+  auto record = [](DagPattern& p) {
+    Tensor x = p.any();
+    p.root(exp(x));
+    p.replaceWith([=](Match& m) { return m.make("lathe.softmax", {m[x]}, {{"axis", "last"}}); });
+  };
+  const std::string text = built("%y = lathe.exp %a : T", record);
+  EXPECT_TRUE(has(text, "'lathe.softmax': attribute 'axis' cannot be \"last\"")) << text;
+  EXPECT_FALSE(has(text, "requires attribute")) << text;
+}
+
 TEST_F(PatternTest, AReplacementOfAnotherTypeIsRefused) {
   auto record = [](DagPattern& p) {
     Tensor x = p.any();
