@@ -60,6 +60,27 @@ TEST(SumsOf16Bits, OfF16AreRoundedOnceToo) {
   }
 }
 
+// Such a sum of f16 is a product of its own on the CPU; with an activation it is none.
+TEST(SumsOf16Bits, OfF16HaveTheirActivation) {
+  Graph g;
+  const Tensor x = g.input("x", DType::F16, {2, 4});
+  fused::LinearOptions options;
+  options.unrounded = true;
+  g.output("sums", fused::linear(x, g.weight("w", DType::F16, {3, 4}), options));
+  options.activation = Activation::relu;
+  g.output("y", fused::linear(x, g.weight("v", DType::F16, {3, 4}), options));
+  Session session(compile(g, {.backend = "cpu"}));
+  Array minus(DType::F16, {3, 4}), plus(DType::F16, {2, 4});
+  for (int64_t i = 0; i < minus.size(); ++i) minus.set(i, -1);
+  for (int64_t i = 0; i < plus.size(); ++i) plus.set(i, 1);
+  session.bindWeights({{"w", minus}, {"v", minus}});
+  const Arrays out = session.run("forward", {{"x", plus}});
+  for (int64_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(out.at("sums").at(i), -4) << i;
+    EXPECT_EQ(out.at("y").at(i), 0) << i;
+  }
+}
+
 // Bias and residual are added before the one rounding, as on one rank.
 TEST(SumsOf16Bits, WithBiasAndResidualAreRoundedOnce) {
   Graph g;
