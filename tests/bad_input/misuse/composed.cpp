@@ -166,6 +166,20 @@ Table composedShapes() {
        },
        kArgument,
        {"oneHot", "expected integers, got f32[batch, 4]"}},
+      {"one_hot_of_bools",
+       [] {
+         Model m;
+         oneHot(m.x > 0.0, 4);
+       },
+       kArgument,
+       {"oneHot", "expected integers, got bool[batch, 4]"}},
+      {"take_along_bools",
+       [] {
+         Model m;
+         takeAlongAxis(m.x, m.x > 0.0, 1);
+       },
+       kArgument,
+       {"takeAlongAxis", "expected integers, got bool[batch, 4]"}},
       {"one_hot_of_no_depth",
        [] {
          Model m;

@@ -46,6 +46,7 @@ void tell(const char* question, const ModelRequest& r, const std::string& more =
   add("ranks", p.mesh.ranks, p.mesh.ranks != 0);
   add("stages", p.mesh.stages, p.mesh.stages != 0);
   add("stage", p.mesh.stage, p.mesh.stage != 0);
+  add("splitRows", p.mesh.splitRows, p.mesh.splitRows);
   add("saveIr", c.saveIrDir, !c.saveIrDir.empty());
   add("stopAfterRewrite", c.stopAfterRewrite, c.stopAfterRewrite != ~uint64_t(0));
   add("skipAttempt", c.skipAttempt, c.skipAttempt != ~uint64_t(0));

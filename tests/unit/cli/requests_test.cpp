@@ -97,6 +97,8 @@ TEST_F(RequestsCli, WhatTuneAndExplainAsk) {
   EXPECT_EQ(
       asked("explain short.mlir --stage laid-out --mesh pp=2,tp=3 --entry forward --device h100"),
       "asked explain: backend=cpu ranks=6 stages=2; laid-out\n");
+  EXPECT_THAT(asked("explain short.mlir --split-rows --mesh pp=2,tp=3 --device h100"),
+              HasSubstr("asked explain: backend=cpu ranks=6 stages=2 splitRows=true; lowered\n"));
 }
 
 // Rows of 1, 2, 4, ... ranks up to 64 in all, each asked for by itself; with stages one rank first.

@@ -355,6 +355,16 @@ TEST(FamilyConfigs, ClipsTextsBeginAtOneToken) {
   EXPECT_NE(text.find("lathe.dim @seq 1 to 9\n"), text.npos) << text;
 }
 
+TEST(FamilyConfigs, ClipsPatchesDivideItsImage) {
+  json config = clip("CLIPVisionModel");
+  config.erase("vocab_size");
+  config.erase("max_position_embeddings");
+  EXPECT_NO_THROW(build(config));
+  config["patch_size"] = 3;
+  test::expectError(ErrorCode::InvalidFile, "expected patches that divide the image of 4, got 3",
+                    [&] { build(config); });
+}
+
 // Height and width are each their own, in the table of places as in the patches.
 TEST(FamilyConfigs, ImagesNeedNotBeSquare) {
   for (auto [height, width] : {std::pair<int64_t, int64_t>{4, 4}, {4, 8}, {8, 4}, {2, 6}}) {

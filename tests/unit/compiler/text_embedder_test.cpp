@@ -69,6 +69,11 @@ TEST(TextEmbedder, TextsThatCannotBeRows) {
   EXPECT_EQ(embedder.encode("abcda").size(), 5u);
   test::expectError(ErrorCode::InvalidArgument, "6 tokens, the model takes at most 5",
                     [&] { embedder.encode("abcdab"); });
+  // The program's own limit holds where the model has more positions.
+  const TextEmbedder wide(session, letters(), kLongest + 1, kPad);
+  EXPECT_EQ(wide.encode(std::string(kLongest, 'a')).size(), size_t(kLongest));
+  test::expectError(ErrorCode::InvalidArgument, "49 tokens, the model takes at most 48",
+                    [&] { wide.encode(std::string(kLongest + 1, 'a')); });
 }
 
 // What a program lacks that gives no embeddings of texts.
