@@ -365,6 +365,35 @@ TEST(FamilyConfigs, ClipsPatchesDivideItsImage) {
                     [&] { build(config); });
 }
 
+// The first Falcon has one norm for both parts of a layer.
+TEST(FamilyConfigs, FalconsSecondNormIsOfTheNewArchitecture) {
+  json config = decoder("FalconForCausalLM");
+  config.erase("intermediate_size");
+  for (int64_t norms : {1, 2}) {
+    config["num_ln_in_parallel_attn"] = norms;
+    if (norms == 2)
+      test::expectError(ErrorCode::Unsupported,
+                        "num_ln_in_parallel_attn: not supported without new_decoder_architecture",
+                        [&] { build(config); });
+    config["new_decoder_architecture"] = true;
+    EXPECT_NO_THROW(build(config));
+    config.erase("new_decoder_architecture");
+  }
+}
+
+TEST(FamilyConfigs, WhispersHeadsDivideItsWidth) {
+  json config = marian();
+  config["architectures"] = {"WhisperForConditionalGeneration"};
+  config.erase("max_position_embeddings");
+  EXPECT_NO_THROW(build(config));
+  for (const char* heads : {"encoder_attention_heads", "decoder_attention_heads"}) {
+    json changed = config;
+    changed[heads] = 3;
+    test::expectError(ErrorCode::InvalidFile, "expected heads that divide d_model",
+                      [&] { build(changed); });
+  }
+}
+
 // Height and width are each their own, in the table of places as in the patches.
 TEST(FamilyConfigs, ImagesNeedNotBeSquare) {
   for (auto [height, width] : {std::pair<int64_t, int64_t>{4, 4}, {4, 8}, {8, 4}, {2, 6}}) {
