@@ -317,14 +317,10 @@ TEST(FamilyOptionsRules, TextsAreAtMostAsLongAsTheWritersPositions) {
 // The first places of the table are the padding's and those before it.
 TEST(FamilyOptionsRules, TextsOfRobertaHaveThePlacesBehindThePaddings) {
   for (int64_t padding : {1, 3}) {
-    const json roberta = {{"architectures", {"RobertaModel"}},
-                          {"vocab_size", 11},
-                          {"hidden_size", 8},
-                          {"intermediate_size", 12},
-                          {"num_hidden_layers", 1},
-                          {"num_attention_heads", 2},
-                          {"max_position_embeddings", 20},
-                          {"pad_token_id", padding}};
+    const json roberta = {
+        {"architectures", {"RobertaModel"}}, {"vocab_size", 11},       {"hidden_size", 8},
+        {"intermediate_size", 12},           {"num_hidden_layers", 1}, {"num_attention_heads", 2},
+        {"max_position_embeddings", 20},     {"pad_token_id", padding}};
     const int64_t most = 20 - padding - 1;
     EXPECT_NE(textOf(roberta).find("lathe.dim @seq 1 to " + std::to_string(most) + "\n"),
               std::string::npos);

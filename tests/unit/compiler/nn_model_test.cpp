@@ -238,7 +238,8 @@ TEST(NnLlama, LengthsFollowTheScaling) {
 
 TEST(NnLlama, LengthsBeyondTheModelAreRefused) {
   expectError([&] { buildLlama(tinyConfig(), {.maxSeq = 129}); },
-              "expected maxSeq from 1 to the model's 128 positions, got 129; without it, it is all of them");
+              "expected maxSeq from 1 to the model's 128 positions, got 129; without it, it is all "
+              "of them");
   expectError([&] { buildLlama(tinyConfig(), {.cacheCapacity = -1}); }, "expected cacheCapacity");
 }
 

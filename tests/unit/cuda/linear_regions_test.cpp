@@ -310,9 +310,8 @@ TEST(RotatedLayers, ACacheThatIsStillReadKeepsItsRows) {
   for (int64_t rows : {1, 5, 17, 40, 63}) {
     Arrays inputs{{"at", Array(DType::I64, {1})}};
     inputs["at"].set(0, 1);
-    for (auto [name, shape] : {std::pair<const char*, Shape>{"x", {1, rows, 16}},
-                               {"c", {rows, 4}},
-                               {"n", {rows, 4}}}) {
+    for (auto [name, shape] :
+         {std::pair<const char*, Shape>{"x", {1, rows, 16}}, {"c", {rows, 4}}, {"n", {rows, 4}}}) {
       Array a(DType::F32, shape);
       for (int64_t i = 0; i < a.size(); ++i) a.set(i, double(i % 13) / 7 - 0.9);
       inputs[name] = a;
