@@ -238,12 +238,6 @@ TEST_P(FamilyRanks, OfTensorsThatHoldSeveralLayersARankReadsItsRows) {
     if (GetParam() == merges) EXPECT_FALSE(read.empty());
 }
 
-std::vector<std::string> architectures() {
-  std::vector<std::string> all;
-  for (const Family& family : families()) all.push_back(family.architecture);
-  return all;
-}
-
 INSTANTIATE_TEST_SUITE_P(All, FamilyRanks, ::testing::ValuesIn(architectures()),
                          [](const auto& info) { return info.param; });
 

@@ -71,6 +71,13 @@ inline double rangeOf(const Array& a) {
   return high - low;
 }
 
+/// Of every family.
+inline std::vector<std::string> architectures() {
+  std::vector<std::string> all;
+  for (const Family& family : families()) all.push_back(family.architecture);
+  return all;
+}
+
 struct FamilyParameter {
   std::string architecture, backend;
 };
