@@ -58,7 +58,7 @@ class Bisection {
   Deviation judge(ModuleOp module, const std::string& what) {
     ++result_.runs;
     trial_.tell(what);
-    return trial_.compare(trial_.run(module, trial_.options().precision));
+    return trial_.judge(trial_.run(module, trial_.options().precision));
   }
 
   std::optional<Judged> firstWrongStep() {
@@ -178,7 +178,7 @@ class Bisection {
       runStages(cut.graph, Stage::Lowered, trial.options().compile, {},
                 [&](const StepDone&, ModuleOp module) {
                   if (!Trial::canRun(module)) return;
-                  wrong = !trial.compare(trial.run(module, trial.options().precision)).within;
+                  wrong = !trial.judge(trial.run(module, trial.options().precision)).within;
                   if (wrong) throw Enough();
                 });
     } catch (const Enough&) {
@@ -191,7 +191,7 @@ class Bisection {
   bool showsOnBackend(const CutGraph& cut) const {
     try {
       Trial trial(cut.graph.impl().finished(), cut.trial);
-      return !trial.compareBackend(trial.run(lathe::compile(cut.graph, trial.options().compile)))
+      return !trial.judgeBackend(trial.run(lathe::compile(cut.graph, trial.options().compile)))
                   .within;
     } catch (const Error&) {
       return false;
@@ -226,7 +226,7 @@ class Bisection {
         });
     ++result_.runs;
     trial_.tell("the program of backend " + compileOptions().backend);
-    Deviation d = trial_.compareBackend(trial_.run(std::move(program)));
+    Deviation d = trial_.judgeBackend(trial_.run(std::move(program)));
     if (d.within) return;
     result_.culprit = Culprit::Backend;
     result_.deviation = d;

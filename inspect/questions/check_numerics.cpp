@@ -58,7 +58,7 @@ NumericsTable checkNumerics(const Graph& graph, const TrialOptions& options) {
     } else if (row.ran) {
       trial->tell("step " + step.name, step.number - 1, runs);
       TrialResults results = trial->run(module, trial->options().precision);
-      row.deviation = trial->compare(results);
+      row.deviation = trial->judge(results);
       // A step that mends nothing is not blamed for what came before it.
       bool broke = !row.deviation.within && lastDeviation.within;
       auto d = identical(results, last)
@@ -89,7 +89,7 @@ NumericsTable checkNumerics(const Graph& graph, const TrialOptions& options) {
   NumericsRow row{"program", compile.backend};
   row.ran = true;
   trial->tell("the program of backend " + compile.backend, runs - 1, runs);
-  row.deviation = trial->compareBackend(trial->run(std::move(program)));
+  row.deviation = trial->judgeBackend(trial->run(std::move(program)));
   table.within &= row.deviation.within;
   table.rows.push_back(std::move(row));
   return table;

@@ -23,14 +23,6 @@ int precisionOf(DType dtype) {
   }
 }
 
-// The step from |value| to the next number of the dtype. Subnormal steps count as the smallest
-// normal ones.
-double stepAt(double value, DType dtype) {
-  int lowest = dtype == DType::F64 ? -1021 : dtype == DType::F16 ? -13 : -125, exponent;
-  std::frexp(value, &exponent);
-  return std::ldexp(1.0, std::max(value == 0 ? lowest : exponent, lowest) - precisionOf(dtype));
-}
-
 std::string indexText(int64_t i, const Shape& shape) {
   std::string text;
   for (size_t axis = shape.size(); axis-- > 0;) {
@@ -48,6 +40,12 @@ bool sameBits(const Array& a, const Array& b, int64_t i) {
 }
 
 }  // namespace
+
+double stepAt(double value, DType dtype) {
+  int lowest = dtype == DType::F64 ? -1021 : dtype == DType::F16 ? -13 : -125, exponent;
+  std::frexp(value, &exponent);
+  return std::ldexp(1.0, std::max(value == 0 ? lowest : exponent, lowest) - precisionOf(dtype));
+}
 
 double medianMagnitude(const Array& a) {
   std::vector<double> values;

@@ -4,15 +4,11 @@
 #include <set>
 
 #include "frontend/entry_points.h"
-#include "inspect/questions/choice_search.h"
 #include "inspect/questions/index_limits.h"
-#include "inspect/questions/meant_constants.h"
 #include "lathe/ir/types.h"
 #include "lathe/passes/region_ops.h"
 #include "lathe/runtime/error.h"
-#include "passes/patterns/library.h"
 #include "passes/rewrite/locations.h"
-#include "passes/user_patterns.h"
 #include "runtime/bound_weights.h"
 
 using namespace mlir;
@@ -35,14 +31,12 @@ std::string nameOfResult(func::FuncOp f, unsigned i) {
 
 bool isEntry(func::FuncOp f) { return !f.isExternal() && !f->hasAttr("lathe.derived"); }
 
-// SplitMix64, as everywhere where numbers must not depend on the standard library.
 uint64_t mix(uint64_t& state) {
   uint64_t z = (state += 0x9e3779b97f4a7c15);
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
   z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
   return z ^ (z >> 31);
 }
-double uniform(uint64_t& state) { return double(mix(state) >> 11) * 0x1p-53; }
 
 Shape shapeOf(RankedTensorType type, const Symbols& sizes, const std::string& what) {
   Shape shape;
@@ -58,13 +52,9 @@ Shape shapeOf(RankedTensorType type, const Symbols& sizes, const std::string& wh
   return shape;
 }
 
-// How much of the contract's measure lies between two results that differ in rounding.
-double shareBetween(const Array& got, const Array& want, DType dtype) {
-  const double share = deviationOf(got, want, dtype, 1, "").share;
-  return share <= 1 ? share : 0;  // a NaN or a jump: no measure of rounding
-}
-
 }  // namespace
+
+double uniform(uint64_t& state) { return double(mix(state) >> 11) * 0x1p-53; }
 
 std::string sourceText(Location location) {
   std::string text = originText(firstOrigin(location), /*column=*/true);
@@ -97,63 +87,7 @@ Trial::Trial(ModuleOp recorded, const TrialOptions& options)
     throw Error(ErrorCode::InvalidArgument,
                 "no entry point has an input '" + unused.begin()->first + "'");
 
-  choosing_ = choosingOps(recorded_);
-  tell("the recorded graph in float64");
-  ChosenRun exact = runChoosing(recorded_, Precision::Float64);
-  // What the others are measured by is rounding alone: they choose as this one does.
-  auto asExact = [&](size_t number, OpChoice& choice) {
-    for (size_t i = 0; i < choice.taken.size(); ++i)
-      choice.taken[i] = exact.choices[number].taken[i].to(choice.computed[i].dtype());
-  };
-  tell("the recorded graph in its own dtypes");
-  const ChosenRun own = runChoosing(recorded_, Precision::OwnDtype, asExact);
-  const std::optional<ChosenRun> meant = runAsMeant(asExact);
-  tell("the recorded graph with sums in another order");
-  const ChosenRun rough = runChoosing(recorded_, Precision::RoughSums, asExact);
-  for (size_t i = 0; i < exact.results.size(); ++i) {
-    auto value = [&](const ChosenRun& run) { return &run.results[i].value; };
-    const DType dtype = exact.results[i].dtype;
-    const Bounds bounds =
-        boundsOf(dtype, *value(exact), *value(own), *value(rough), meant ? value(*meant) : nullptr);
-    allowed_.results.push_back(bounds.interpreter);
-    allowedOfBackend_.results.push_back(bounds.backend);
-  }
-  for (size_t n = 0; n < choosing_.size(); ++n) {
-    allowed_.operands.emplace_back();
-    allowedOfBackend_.operands.emplace_back();
-    for (size_t i = 0; i < exact.choices[n].operands.size(); ++i) {
-      auto value = [&](const ChosenRun& run) { return &run.choices[n].operands[i]; };
-      const DType dtype =
-          *dtypeOf(tensorType(choosing_[n]->getOperand(unsigned(i))).getElementType());
-      const Array& was = *value(exact);
-      // Numbers that nothing rounds, such as positions, are compared as they are.
-      auto same = [&](const Array& a) { return deviationOf(a, was, dtype, 0, "").share == 0; };
-      Bounds bounds;
-      if (!same(*value(own)) || !same(*value(rough)) || (meant && !same(*value(*meant))))
-        bounds = boundsOf(dtype, was, *value(own), *value(rough), meant ? value(*meant) : nullptr);
-      allowed_.operands.back().push_back(bounds.interpreter);
-      allowedOfBackend_.operands.back().push_back(bounds.backend);
-    }
-  }
-  wanted_ = options_.precision == Precision::Float64 ? exact.results
-            : choosing_.empty()                      ? own.results
-                                                     : run(recorded_, Precision::OwnDtype);
-  exact_ = std::move(exact.results);
-}
-
-Trial::Bounds Trial::boundsOf(DType dtype, const Array& exact, const Array& own, const Array& rough,
-                              const Array* meant) const {
-  if (options_.tolerance > 0) return {options_.tolerance, options_.tolerance};
-  // Rounding as the graph spells it is no mistake: half as much again is allowed to others, and as
-  // much again to a backend, which sums in an order of its own. Nor is a constant as fusions take
-  // it; twice its effect, where only some of the ops are fused.
-  const double share = shareBetween(own, exact, dtype), rounding = 1.5 * share;
-  const double constants = meant ? 2 * shareBetween(*meant, exact, dtype) : 0;
-  const double ofOwn = std::max({contractOf(dtype, Precision::OwnDtype), rounding, constants});
-  const double backend = std::max({ofOwn, 2 * share, shareBetween(rough, exact, dtype)});
-  if (options_.compile.pipeline.mode == NumericsMode::Strict) return {0, backend};
-  if (options_.precision == Precision::OwnDtype) return {ofOwn, backend};
-  return {std::max(contractOf(dtype, Precision::Float64), constants), backend};
+  runToMeasure();
 }
 
 void Trial::checkEntry(ModuleOp recorded) const {
@@ -169,19 +103,6 @@ void Trial::checkEntry(ModuleOp recorded) const {
 
 bool Trial::runs(func::FuncOp f) const {
   return isEntry(f) && (options_.entry.empty() || f.getName() == options_.entry);
-}
-
-// The recorded graph in float64 with the constants that its 16 bits only round to; nothing if they
-// hold them all.
-std::optional<ChosenRun> Trial::runAsMeant(const TakeChoice& take) {
-  MLIRContext* context = recorded_.getContext();
-  PatternLibrary library = fusionPatterns(context);
-  for (auto& p : userPatterns(context, options_.compile.pipeline.patterns,
-                              options_.compile.pipeline.patternFiles))
-    library.push_back(p);
-  OwningOpRef<ModuleOp> meant = withMeantConstants(recorded_, library);
-  if (!meant) return std::nullopt;
-  return runChoosing(*meant, Precision::Float64, take);
 }
 
 // The sizes of the options, and those that the given inputs have.
@@ -375,41 +296,9 @@ TrialResults Trial::run(Program made) const {
       values[{e.name, "state " + port.name}] = session.state(port.name);
   }
   TrialResults results;
-  for (const TrialResult& want : exact_)
+  for (const TrialResult& want : exact_.results)
     results.push_back({want.entry, want.name, want.dtype, values.at({want.entry, want.name})});
   return results;
-}
-
-ChosenRun Trial::runChoosing(ModuleOp module, Precision precision, const TakeChoice& take) const {
-  const std::vector<Operation*> ops = choosingOps(module);
-  ChosenRun run;
-  run.choices.resize(ops.size());
-  Steering steering;
-  steering.ops.insert(ops.begin(), ops.end());
-  steering.steer = [&](Operation* op, const std::vector<Array>& operands,
-                       std::vector<Array>& results) {
-    const auto number = size_t(llvm::find(ops, op) - ops.begin());
-    OpChoice& choice = run.choices[number] = {operands, results, results};
-    if (take) take(number, choice);
-    results = choice.taken;
-  };
-  run.results = this->run(module, precision, {}, &steering);
-  return run;
-}
-
-Deviation Trial::compare(const TrialResults& got, const TrialResults& want,
-                         const Allowance& allowed, Precision precision) const {
-  const Deviation plain = deviationOf(got, want, allowed.results);
-  if (plain.within || choosing_.empty()) return plain;
-  return comparedByChoices(
-      choosing_, got, allowed,
-      [&](const TakeChoice& take) { return runChoosing(recorded_, precision, take); }, plain);
-}
-Deviation Trial::compare(const TrialResults& got) const {
-  return compare(got, wanted_, allowed_, options_.precision);
-}
-Deviation Trial::compareBackend(const TrialResults& got) const {
-  return compare(got, exact_, allowedOfBackend_, Precision::Float64);
 }
 
 bool Trial::canRun(ModuleOp module) {

@@ -203,9 +203,9 @@ MUTANTS = [
            "optional weights (lm_head of a tied model) are refused as unexpected",
            ("checkpoint_test",)),
     Mutant("frontend/program-verdict", "inspect/questions/check_numerics.cpp",
-           "row.deviation = trial->compareBackend(trial->run(std::move(program)));\n"
+           "row.deviation = trial->judgeBackend(trial->run(std::move(program)));\n"
            "  table.within &= row.deviation.within;",
-           "row.deviation = trial->compareBackend(trial->run(std::move(program)));",
+           "row.deviation = trial->judgeBackend(trial->run(std::move(program)));",
            "--check-numerics says all is well though the program itself differs",
            ("questions_cli_test",)),
     Mutant("frontend/state-dropped", "frontend/entry_points.cpp",

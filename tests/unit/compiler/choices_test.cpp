@@ -27,11 +27,11 @@ bool accepts(const std::function<void(Graph&, const Tensor&)>& record, const Cha
   for (double v : {3.0, 1.0, 3.0 + 1e-7, 2.0, 3.0 - 1e-7, 0.5}) x.set(i++, v);
   options.inputs["x"] = x;
   mlir::ModuleOp module = graph.impl().finished();
-  const Trial trial(module, options);
+  Trial trial(module, options);
   TrialResults results = trial.run(module, Precision::Float64);
   for (TrialResult& r : results) r.value = r.value.clone();
   change(results.at(which).value);
-  const Deviation backend = trial.compareBackend(results);
+  const Deviation backend = trial.judgeBackend(results);
   EXPECT_EQ(backend.within, backend.beyond == 0);
   return backend.within;
 }
@@ -220,12 +220,12 @@ TEST(Choices, AreNoneInStrictModeOnTheInterpreter) {
   for (int64_t i = 0; i < 8; ++i) same.set(i, 3);
   options.inputs["x"] = same;
   mlir::ModuleOp module = graph.impl().finished();
-  const Trial trial(module, options);
+  Trial trial(module, options);
   TrialResults results = trial.run(module, Precision::Float64);
   results[0].value = results[0].value.clone();
   results[0].value.set(0, 5);
   EXPECT_FALSE(trial.compare(results).within);
-  EXPECT_TRUE(trial.compareBackend(results).within);
+  EXPECT_TRUE(trial.judgeBackend(results).within);
 }
 
 }  // namespace
