@@ -561,7 +561,8 @@ class DagRewrite final : public RewritePattern {
       op->emitError() << "pattern '" << pattern_->name() << "': " << match.reason();
     if (!value) return failure();
     if (RewriteBudget* budget = RewriteBudget::current();
-        budget && !budget->take(pattern_->name(), match.opsMade())) {
+        budget && !budget->take(pattern_->name(), match.opsMade(),
+                                pattern_->nodes()[pattern_->root()].place)) {
       pattern_->discard(rewriter, match);
       return failure();
     }

@@ -54,10 +54,11 @@ struct FoldPattern : RewritePattern {
 
 }  // namespace
 
-bool RewriteBudget::take(const std::string& pattern, int64_t ops) {
+bool RewriteBudget::take(const std::string& pattern, int64_t ops, const std::string& place) {
   if (exhausted()) return false;
   if (rewritesDone_ == rewrites_ || opsMade_ + ops > ops_) {
     pattern_ = pattern;
+    place_ = place;
     return false;
   }
   ++rewritesDone_;
@@ -66,8 +67,9 @@ bool RewriteBudget::take(const std::string& pattern, int64_t ops) {
 }
 
 std::string RewriteBudget::text() const {
-  return "pattern '" + pattern_ + "' was the last of " + std::to_string(rewritesDone_) +
-         " rewrites, which made " + std::to_string(opsMade_) + " ops";
+  return (place_.empty() ? "" : place_ + ": ") + "pattern '" + pattern_ + "' was the last of " +
+         std::to_string(rewritesDone_) + " rewrites, which made " + std::to_string(opsMade_) +
+         " ops";
 }
 
 RewriteBudget* RewriteBudget::current() { return currentBudget; }

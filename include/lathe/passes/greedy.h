@@ -14,10 +14,11 @@ namespace lathe {
 class RewriteBudget {
  public:
   explicit RewriteBudget(int64_t ops) : rewrites_(8 * ops + 1000), ops_(32 * ops + 2000) {}
-  /// False if a rewrite that makes so many ops is not to happen.
-  bool take(const std::string& pattern, int64_t ops);
+  /// False if a rewrite that makes so many ops is not to happen. `place`: the pattern's own,
+  /// "glu.pdl.mlir:3", where it has one.
+  bool take(const std::string& pattern, int64_t ops, const std::string& place = "");
   bool exhausted() const { return !pattern_.empty(); }
-  /// "pattern 'x' was the last of 1080 rewrites, which made 2320 ops"
+  /// "pattern 'x' was the last of 1080 rewrites, which made 2320 ops", behind the pattern's place
   std::string text() const;
 
   /// That of the run in this thread; null outside of one.
@@ -26,7 +27,7 @@ class RewriteBudget {
  private:
   int64_t rewrites_, ops_;
   int64_t rewritesDone_ = 0, opsMade_ = 0;
-  std::string pattern_;
+  std::string pattern_, place_;
 };
 
 /// Applies patterns top-down until none matches. The driver neither folds nor merges constants by

@@ -587,6 +587,19 @@ TEST_F(PatternFilesTest, AWrongRewriteIsToldAtItsPlace) {
     });
 }
 
+TEST_F(PatternFilesTest, ARewriteThatNeverEndsIsToldAtItsPlace) {
+  const test::TemporaryFolder folder;
+  const std::string file =
+      folder.write("again.mlir", pattern(kExp,
+                                         "%new = operation \"lathe.exp\"(%x : !pdl.value)\n"
+                                         "replace %root with %new"));
+  Graph g;
+  g.output("y", exp(g.input("x", DType::F32, {4})));
+  expectError(ErrorCode::InvalidArgument,
+              "rewriting does not end: " + file + ":4: pattern 'p' was the last of",
+              [&] { compile(g, {.backend = "reference", .pipeline = {.patternFiles = {file}}}); });
+}
+
 TEST_F(PatternFilesTest, FilesThatCannotBeReadAreRefused) {
   test::TemporaryFolder folder;
   auto load = [&](const std::string& path) { loadPatternFile(context_.get(), path); };
