@@ -27,6 +27,13 @@ bool dumbTerminal() {
   return term && std::string_view(term) == "dumb";
 }
 
+// After how long a stage is shown; its line is written anew five times as often.
+std::chrono::duration<double> progressDelay() {
+  const char* text = std::getenv("LATHE_PROGRESS_SECONDS");
+  const double seconds = text ? std::atof(text) : 0;
+  return std::chrono::duration<double>(seconds > 0 ? seconds : 0.5);
+}
+
 // Columns of the terminal that standard error is; 0 where that is not known.
 size_t columns() {
   winsize size{};
@@ -103,11 +110,10 @@ struct Progress::Ticker {
   std::thread thread;
 
   void run() {
-    using namespace std::chrono;
     const double start = steadySeconds();
+    const auto delay = progressDelay();
     std::unique_lock guard(lock);
-    while (!wake.wait_for(guard, shown ? milliseconds(100) : milliseconds(500),
-                          [&] { return done; })) {
+    while (!wake.wait_for(guard, shown ? delay / 5 : delay, [&] { return done; })) {
       if (hidden) continue;
       const std::string rest =
           fmt::format(" {}{}{:.1f} s", bar, bar.empty() ? "" : " ", steadySeconds() - start);

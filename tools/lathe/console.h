@@ -43,8 +43,9 @@ double steadySeconds();
 /// "[####----] 3/6": at most as wide as the count needs.
 std::string progressBar(size_t done, size_t total);
 
-/// Shows a stage, how far it is and its seconds on the terminal once it has lasted half a second;
-/// the line is erased at the end of its life, and where nobody watches there is none.
+/// Shows a stage, how far it is and its seconds on the terminal once it has lasted half a second
+/// (LATHE_PROGRESS_SECONDS); the line is erased at the end of its life, and where nobody watches
+/// there is none.
 class Progress {
  public:
   explicit Progress(std::string stage);

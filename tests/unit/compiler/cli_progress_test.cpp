@@ -18,14 +18,13 @@ const std::string kStories = LATHE_SOURCE_DIR "/examples/models/stories";
 // What a terminal of script(1) gets of both streams.
 std::string onTerminal(const std::string& arguments) {
   return runLathe("-qefc '" LATHE_BINARY_DIR "/bin/lathe " + arguments + "' /dev/null",
-                  "TERM=xterm", "script")
+                  "TERM=xterm LATHE_PROGRESS_SECONDS=0.02", "script")
       .out;
 }
 
 TEST(ProgressCli, ABarOnATerminalAndNoneInAPipe) {
   if (std::system("script -qefc true /dev/null >/dev/null 2>&1") != 0)
     GTEST_SKIP() << "script(1) makes the terminal";
-  // Long enough to be seen on any machine: the interpreter runs every step of the model.
   const std::string numerics = "inspect " + kStories + " --check-numerics --precision own";
   EXPECT_THAT(onTerminal(numerics), HasSubstr("\r\033[K" + kStories + ": "));
   const std::string selftest = "selftest --mode test --backend reference --op \"re*\"";
