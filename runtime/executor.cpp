@@ -141,7 +141,7 @@ void Executor::bindSymbols(std::span<const Array> inputs, const SymbolValues& fi
     const Slot& slot = entry_.slots[size_t(entry_.inputs[i].slot)];
     const Array& a = inputs[i];
     if (!a.defined()) reject(i, a, "it is missing");
-    if (a.dtype() != slot.dtype) reject(i, a, "convert it with Array::to");
+    if (a.dtype() != slot.dtype) reject(i, a, "convert it first, in C++ with Array::to");
     if (a.shape().size() != slot.shape.size()) reject(i, a, "the ranks differ");
     for (size_t axis = 0; axis < slot.shape.size(); ++axis) {
       int s = indexOf(slot.shape[axis]);

@@ -101,8 +101,9 @@ class Dit {
 
 void expect(ConfigReader& config, const char* key, std::string_view wanted) {
   if (config.text(key, wanted) != wanted)
-    throw config.at(key).error("not supported: expected \"" + std::string(wanted) + "\"",
-                               ErrorCode::Unsupported);
+    throw config.at(key).error(
+        "not supported: expected \"" + std::string(wanted) + "\", got " + config.at(key).show(),
+        ErrorCode::Unsupported);
 }
 
 }  // namespace

@@ -48,7 +48,9 @@ VitConfig readVit(ConfigReader& config, const FamilyOptions& options) {
   c.patch = patchHeight;
   if (patchWidth != c.patch)
     throw config.at("patch_size")
-        .error("not supported: expected square patches", ErrorCode::Unsupported);
+        .error("not supported: expected square patches, got " + std::to_string(patchHeight) +
+                   " x " + std::to_string(patchWidth),
+               ErrorCode::Unsupported);
   if (c.height % c.patch || c.width % c.patch)
     throw config.at("patch_size")
         .error("expected patches that divide the image of " + std::to_string(c.height) + " x " +
@@ -59,8 +61,9 @@ VitConfig readVit(ConfigReader& config, const FamilyOptions& options) {
   c.qkvBias = config.flag("qkv_bias", true);
   c.activation = readActivation(config, "hidden_act", "gelu");
   c.pooled = config.size("pooler_output_size", kMaxHidden, c.hiddenSize);
-  if (config.text("pooler_act", "tanh") != "tanh")
-    throw config.at("pooler_act").error("not supported: expected \"tanh\"", ErrorCode::Unsupported);
+  if (const std::string act = config.text("pooler_act", "tanh"); act != "tanh")
+    throw config.at("pooler_act")
+        .error("not supported: expected \"tanh\", got \"" + act + "\"", ErrorCode::Unsupported);
   // Of masked image modeling.
   config.ignore({"encoder_stride"});
   return c;

@@ -112,7 +112,8 @@ TEST_P(SessionTest, InputsThatDoNotFitAreErrors) {
   expectError(kInvalid, "input 'b' is missing; it takes a, b", run({{"a", good}}));
   expectError(kInvalid, "has no input 'c'; it takes a, b",
               run({{"a", good}, {"b", good}, {"c", good}}));
-  expectError(kInvalid, "expected f32[rows, cols], got f64[2, 4]; convert it with Array::to",
+  expectError(kInvalid,
+              "expected f32[rows, cols], got f64[2, 4]; convert it first, in C++ with Array::to",
               run({{"a", good}, {"b", good.to(DType::F64)}}));
   expectError(kInvalid, "expected f32[rows, cols], got f32[8]; the ranks differ",
               run({{"a", good}, {"b", floats({8})}}));

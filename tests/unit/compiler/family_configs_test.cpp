@@ -584,7 +584,10 @@ TEST(FamilyConfigs, MistakesAreTold) {
            {vit(), {{"patch_size", {2, 1}}}, unsupported, "expected square patches"},
            {vit(), {{"patch_size", 3}}, bad, "expected patches that divide the image of"},
            {vit(), {{"image_size", {4, 4, 4}}}, bad, "expected a size or two, got"},
-           {vit(), {{"pooler_act", "gelu"}}, unsupported, "not supported: expected \"tanh\""},
+           {vit(),
+            {{"pooler_act", "gelu"}},
+            unsupported,
+            "not supported: expected \"tanh\", got \"gelu\""},
            {marian(),
             {{"decoder_vocab_size", 13}},
             bad,
@@ -615,7 +618,8 @@ TEST(FamilyConfigs, DiffusionTransformersHaveOneKindOfNorm) {
               {"norm_type", "ada_norm_zero"}};
   EXPECT_NO_THROW(build(config));
   config["norm_type"] = "ada_norm";
-  test::expectError(ErrorCode::Unsupported, "norm_type: not supported: expected \"ada_norm_zero\"",
+  test::expectError(ErrorCode::Unsupported,
+                    "norm_type: not supported: expected \"ada_norm_zero\", got \"ada_norm\"",
                     [&] { build(config); });
 }
 

@@ -177,7 +177,7 @@ TEST_P(Devices, RunsAreToldWhatTheyTake) {
     });
   };
   const std::string input = "input 'x' of entry point 'forward': expected f32[rows], got ";
-  EXPECT_EQ(run(Array(DType::F64, {2})), input + "f64[2]; convert it with Array::to");
+  EXPECT_EQ(run(Array(DType::F64, {2})), input + "f64[2]; convert it first, in C++ with Array::to");
   EXPECT_EQ(run(Array(DType::F32, {2, 1})), input + "f32[2, 1]; the ranks differ");
   EXPECT_EQ(run(floats({3}, 0)),
             "'rows' = 3 is outside its range 2 to 8, multiples of 2 in entry point 'forward'");
