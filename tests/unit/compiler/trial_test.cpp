@@ -71,6 +71,33 @@ TEST(TrialSizes, OfInputsThatHoldThemAsPartsAreTold) {
   EXPECT_TRUE(trial.judgeBackend(trial.run(compile(g))).within);
 }
 
+// Nine tenths of what was rounded cancel, so the rest is off by ten roundings: by half a step each
+// where all go to the nearer number, by up to a whole one where chance decides.
+TEST(TrialRoundings, OthersAreTriedBeforeAnyoneIsAccused) {
+  Graph g;
+  const Tensor x = g.input("x", DType::F32, {512});
+  g.output("y", cast(cast(x, DType::BF16), DType::F32) - x * 0.9);
+  for (NumericsMode mode : {NumericsMode::Relaxed, NumericsMode::Strict}) {
+    TrialOptions options;
+    options.precision = Precision::OwnDtype;
+    options.compile.pipeline.mode = mode;
+    Trial trial(g.impl().finished(), options);
+    const double before = trial.allowed(0);
+    EXPECT_TRUE(trial.judge(trial.wanted()).within);
+    EXPECT_EQ(trial.allowed(0), before) << "nobody was to be accused";
+    TrialResults wrong = trial.wanted();
+    wrong[0].value = wrong[0].value.clone();
+    wrong[0].value.set(3, 100);
+    EXPECT_FALSE(trial.judge(wrong).within);
+    if (mode == NumericsMode::Strict) {
+      EXPECT_EQ(trial.allowed(0), 0);
+    } else {
+      EXPECT_GT(trial.allowed(0), 1.4 * before);
+      EXPECT_LT(trial.allowed(0), 2.5 * before);
+    }
+  }
+}
+
 TEST(TrialSizes, MistakesAreTold) {
   auto told = [](int64_t size, const char* message) {
     TrialOptions options;
