@@ -307,4 +307,9 @@ MUTANTS = [
            "\"\")) {",
            "a pattern of a file that rewrites for ever is told without its line",
            ("pattern_files_test:*NeverEnds*",)),
+    Mutant("families/angles-of-steps", "frontend/families/causal_lm.cpp",
+           "steps && sizes.rope.scaling.isDynamic() ? anglesOfSteps",
+           "!steps && sizes.rope.scaling.isDynamic() ? anglesOfSteps",
+           "tokens that are verified together are rotated by the length of the whole call",
+           ("family_rules_test:*Verified*",)),
 ]

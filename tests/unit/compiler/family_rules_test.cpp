@@ -219,6 +219,40 @@ TEST(RopeRules, LongRopeHasTwoNamesAndTwoLists) {
               [&] { with({{"long_factor", {1, 0}}}); });
 }
 
+// Tokens that are verified together have the rotations that they would have one by one, on both
+// sides of the trained length.
+TEST(RopeRules, VerifiedTokensAreRotatedAsIfEachCameAlone) {
+  const json dynamic{{"rope_type", "dynamic"}, {"factor", 4}};
+  const json longRope{{"rope_type", "longrope"},
+                      {"short_factor", {1, 1}},
+                      {"long_factor", {2, 3}},
+                      {"original_max_position_embeddings", 6}};
+  for (const json& rope : {dynamic, longRope}) {
+    const json config =
+        decoder("LlamaForCausalLM",
+                {{"rope_scaling", rope}, {"max_position_embeddings", rope == dynamic ? 6 : 16}});
+    Session session(
+        compile(buildFromConfig(valueOf(config), {.verify = true}), {.backend = "reference"}));
+    session.bindRandomWeights(1);
+    auto logits = [&](const char* entry, int64_t from, int64_t count) {
+      Array ids(DType::I64, {1, count}), positions(DType::I64, {1});
+      for (int64_t i = 0; i < count; ++i) ids.set(i, double((from + i) * 5 % 11));
+      positions.set(0, double(from));
+      return session.run(entry, {{"input_ids", ids}, {"positions", positions}}).at("logits");
+    };
+    session.setSymbol("cache", 16);
+    logits("prefill", 0, 4);
+    const Array together = logits("verify", 4, 4);
+    session.resetStates();
+    logits("prefill", 0, 4);
+    for (int64_t i = 0; i < 4; ++i) {
+      const Array alone = logits("decode", 4 + i, 1);
+      for (int64_t k = 0; k < 11; ++k)
+        EXPECT_NEAR(together.at(i * 11 + k), alone.at(k), 1e-5) << rope << " token " << i;
+    }
+  }
+}
+
 // The model's own length is the trained one, whatever is written, and calls may be longer.
 TEST(RopeRules, DynamicScalingStretchesTheModelsLength) {
   const json dynamic{{"rope_type", "dynamic"}, {"factor", 4}};
