@@ -312,4 +312,9 @@ MUTANTS = [
            "!steps && sizes.rope.scaling.isDynamic() ? anglesOfSteps",
            "tokens that are verified together are rotated by the length of the whole call",
            ("family_rules_test:*Verified*",)),
+    Mutant("cuda/append-of-few-tokens", "backends/cuda/lowering/matmul/rotation_hooks.cpp",
+           "          length, tokens, status);",
+           "          length, std::string(\"1\"), status);",
+           "a projection that appends several tokens asks for the first one's place only",
+           ("index_errors_test:*FewTokens*",)),
 ]

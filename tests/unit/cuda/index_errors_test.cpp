@@ -123,6 +123,15 @@ TEST_P(CacheErrors, OfAPromptNameTheAppend) {
               {"position 13", "20 ", "axis", "32"});
 }
 
+// The first of them has room: kernels for few rows look at all that they append.
+TEST_P(CacheErrors, OfAFewTokensNameTheAppend) {
+  for (int64_t tokens : {2, 3, 5, 8})
+    expectAlike(caches(GetParam()), "step", inputsOf(tokens, 0, kCapacity - tokens + 1, 0),
+                "first ",
+                {"position " + std::to_string(kCapacity - tokens + 1), std::to_string(tokens) + " ",
+                 "axis", "32"});
+}
+
 TEST_P(CacheErrors, OfATableNameTheGather) {
   expectAlike(caches(GetParam()), "step", inputsOf(1, 11, 0, 0), "", {"11"});
   expectAlike(caches(GetParam()), "step", inputsOf(20, -3, 0, 0), "", {"-3"});
