@@ -6,6 +6,7 @@
 #include "ir/op_builder.h"
 #include "lathe/frontend/families/pretrained.h"
 #include "lathe/runtime/error.h"
+#include "runtime/stored_weight.h"
 
 using namespace mlir;
 
@@ -43,9 +44,9 @@ LogicalResult collectProducts(Value w, bool isTransposed, SmallVectorImpl<Matmul
   return success();
 }
 
-class StoredWeights {
+class ReadAsStored {
  public:
-  explicit StoredWeights(const Checkpoint& checkpoint) : checkpoint_(checkpoint) {
+  explicit ReadAsStored(const Checkpoint& checkpoint) : checkpoint_(checkpoint) {
     for (const LoraUpdate& update : checkpoint.updates()) updates_.emplace(update.weight, &update);
   }
 
@@ -65,6 +66,7 @@ class StoredWeights {
  private:
   void rewrite(WeightOp op) {
     const std::string name = op.getName().str();
+    if (llvm::is_contained(checkpoint_.replaced(), name)) refuseHead(op, "replaces");
     const CheckpointTensor* stored = checkpoint_.entry(name);
     if (!stored || stored->shape != tensorType(op.getY()).getShape().vec()) return;
     OpBuilder builder(op);
@@ -162,6 +164,26 @@ class StoredWeights {
     return y;
   }
 
+  // What a folder does to a table is not meant for the head that shares it.
+  void refuseHead(WeightOp op, const char* does) const {
+    auto chooses = [&](Operation* user) { return choosesRows(user, op.getY()); };
+    if (llvm::any_of(op.getY().getUsers(), chooses) && !llvm::all_of(op.getY().getUsers(), chooses))
+      throw Error(ErrorCode::Unsupported,
+                  checkpoint_.path() + ": a LoRA folder " + does + " " + op.getName().str() +
+                      ", which is the model's head, too: expected one of a model whose "
+                      "head is a weight of its own");
+  }
+
+  // Of a square weight, which its shape does not tell: whether products take it as it lies.
+  static std::optional<bool> liesInOut(WeightOp op) {
+    const auto shape = tensorType(op.getY()).getShape();
+    SmallVector<MatmulOp> products;
+    if (shape[0] != shape[1]) return std::nullopt;
+    if (succeeded(collectProducts(op.getY(), false, products))) return false;
+    if (succeeded(collectProducts(op.getY(), true, products))) return true;
+    return std::nullopt;
+  }
+
   // In f32.
   Value updated(OpMaker& m, WeightOp op, const CheckpointTensor& stored) {
     const Type f32 = m.b.getF32Type();
@@ -174,18 +196,18 @@ class StoredWeights {
     auto [begin, end] = updates_.equal_range(stored.name);
     for (auto it = begin; it != end; ++it) {
       const LoraUpdate& update = *it->second;
-      if (update.isTable)
-        for (Operation* user : op.getY().getUsers())
-          if (!choosesRows(user, op.getY()))
-            throw Error(ErrorCode::Unsupported,
-                        checkpoint_.path() + ": a LoRA folder updates " + stored.name +
-                            ", which is the model's head, too: expected one of a model whose "
-                            "head is a weight of its own");
+      if (update.isTable) refuseHead(op, "updates");
+      const bool isTransposed = update.isTable || liesInOut(op).value_or(update.isTransposed);
+      if (isTransposed && !update.magnitude.empty())
+        throw Error(ErrorCode::Unsupported, checkpoint_.path() +
+                                                ": a LoRA folder has magnitudes "
+                                                "(use_dora) of " +
+                                                stored.name + ", which lies [inputs, outputs]");
       auto matrix = [&](const std::string& name) {
         return m.cast(weight(m, *checkpoint_.entry(name)), f32);
       };
       Value product = m.make<MatmulOp>(matrix(update.b), matrix(update.a));
-      if (update.isTransposed) product = m.transpose(product, {1, 0});
+      if (isTransposed) product = m.transpose(product, {1, 0});
       w = m.make<AddOp>(w, m.make<MulOp>(product, m.scalar(f32, update.scale)));
       if (!update.magnitude.empty()) {
         const auto type = tensorType(w);
@@ -207,18 +229,12 @@ class StoredWeights {
 }  // namespace
 
 std::string nameIn(const Checkpoint& checkpoint, std::string_view name) {
-  const size_t end = name.find('.');
-  if (checkpoint.entry(name) || end == name.npos) return std::string(name);
-  const std::string rest(name.substr(end + 1));
-  // The checkpoint's reader puts `model.` in front of layers that have nothing there.
-  for (const std::string& bare : {rest, "model." + rest})
-    if (checkpoint.entry(bare)) return bare;
-  return std::string(name);
+  return nameAmong(name, [&](std::string_view n) { return checkpoint.entry(n) != nullptr; });
 }
 
 void readAsStored(Graph& graph, const Checkpoint& checkpoint) {
   const auto lock = graph.impl().lock();
-  StoredWeights(checkpoint).run(graph.impl().finished());
+  ReadAsStored(checkpoint).run(graph.impl().finished());
 }
 
 }  // namespace lathe

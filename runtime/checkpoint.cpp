@@ -190,9 +190,11 @@ Checkpoint Checkpoint::open(const std::string& path, const std::vector<std::stri
     tables->weights = readFile(path);
   Checkpoint result;
   result.path_ = path;
-  for (size_t i = 0; i < loras.size(); ++i)
-    for (LoraUpdate& update : addLora(tables->weights, loras[i], fmt::format("lora{}.", i)))
-      result.updates_.push_back(std::move(update));
+  for (size_t i = 0; i < loras.size(); ++i) {
+    LoraFolder folder = addLora(tables->weights, loras[i], fmt::format("lora{}.", i));
+    std::ranges::move(folder.updates, std::back_inserter(result.updates_));
+    std::ranges::move(folder.replaced, std::back_inserter(result.replaced_));
+  }
   for (auto& [name, stored] : tables->weights) {
     result.names_.push_back(name);
     for (WeightPart part : {WeightPart::Q, WeightPart::Scale, WeightPart::Zero, WeightPart::Order})

@@ -23,7 +23,7 @@ using Json = nlohmann::ordered_json;
 
 // Of the architecture's own keys, those that change nothing.
 constexpr auto kHarmless =
-    std::to_array<std::string_view>({"vocab_size", "rope.scaling.finetuned", "attention.causal"});
+    std::to_array<std::string_view>({"vocab_size", "rope.scaling.finetuned"});
 
 class Metadata {
  public:
@@ -113,6 +113,9 @@ void addRope(Json& config, Metadata& data, const std::vector<GgufFile>& parts) {
                               {"long_factor", all.empty() ? longer : all},
                               {"original_max_position_embeddings", trained},
                               {"attention_factor", attention}};
+  } else if (attention != 1 && (type == "linear" || type == "none")) {
+    throw data.at("rope.scaling.attn_factor")
+        .unsupported(fmt::format("expected 1 beside {} scaling, got {}", type, attention));
   } else if (type == "linear") {
     config["rope_scaling"] = {{"rope_type", "linear"}, {"factor", factor}};
   } else if (type == "yarn") {
@@ -153,6 +156,8 @@ void addSizes(Json& config, Metadata& data, const std::vector<GgufFile>& parts) 
   const int64_t rotated = data.size("rope.dimension_count", kMaxHeads, key);
   if (rotated != key) config["partial_rotary_factor"] = double(rotated) / double(key);
   config["tie_word_embeddings"] = findTensor(parts, "output.weight") == nullptr;
+  if (const GgufValue* causal = data.find("attention.causal"); causal && !causal->asBool())
+    throw causal->unsupported("expected true, got false");
 }
 
 void addTokens(Json& config, const GgufFile& file) {
@@ -230,20 +235,18 @@ void addOwn(Json& config, std::string_view name, Metadata& data,
   }
   if (name == "gemma2" || name == "gemma3") {
     addGemmaScale(config, name == "gemma2" ? 46 : 62);
-    const int64_t window = data.size("attention.sliding_window", kMaxPositions);
-    config["sliding_window"] = window;
+    config["final_logit_softcapping"] = nullptr;
     if (data.find("final_logit_softcapping"))
       config["final_logit_softcapping"] = data.number("final_logit_softcapping");
-    else
-      config["final_logit_softcapping"] = nullptr;
   }
+  // The first files of Gemma 2 have none of these keys.
   if (name == "gemma2") {
-    if (data.find("attn_logit_softcapping"))
-      config["attn_logit_softcapping"] = data.number("attn_logit_softcapping");
-    else
-      config["attn_logit_softcapping"] = nullptr;
+    config["sliding_window"] = data.size("attention.sliding_window", kMaxPositions, 4096);
+    config["final_logit_softcapping"] = data.number("final_logit_softcapping", 30);
+    config["attn_logit_softcapping"] = data.number("attn_logit_softcapping", 50);
   }
   if (name == "gemma3") {
+    config["sliding_window"] = data.size("attention.sliding_window", kMaxPositions);
     config["rope_local_base_freq"] = data.number("rope.freq_base_swa", 10000);
     if (data.find("attention.sliding_window_pattern"))
       config["sliding_window_pattern"] = data.size("attention.sliding_window_pattern", kMaxLayers);

@@ -197,8 +197,13 @@ Json mergesOf(const Vocabulary& vocabulary, const GgufFile& file) {
     size_t whole;
   };
   std::vector<Merge> merges;
+  size_t bytes = 0;
   for (size_t id = 0; id < vocabulary.tokens().size(); ++id) {
     const std::string_view piece = vocabulary.tokens()[id];
+    bytes += piece.size() * piece.size();
+    if (bytes > kMostMergeBytes)
+      throw file.at("tokenizer.ggml.tokens")
+          .error("the pieces are too long to find what they are merged of");
     if (vocabulary.kindOf(id) != 1 && vocabulary.kindOf(id) != kUserDefined) continue;
     for (size_t cut = 0; cut < piece.size();) {
       nextCodePoint(piece, cut);

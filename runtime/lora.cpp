@@ -26,8 +26,10 @@ struct LoraConfig {
     isStabilized = reader.flag("use_rslora", false);
     isTransposed = reader.flag("fan_in_fan_out", false);
     hasMagnitudes = reader.flag("use_dora", false);
-    ranks = patternsOf("rank_pattern");
-    alphas = patternsOf("alpha_pattern");
+    ranks = patternsOf("rank_pattern",
+                       [](const JsonValue& v) { return double(v.asInt(1, kMaxHidden)); });
+    alphas = patternsOf("alpha_pattern", [](const JsonValue& v) { return v.asDouble(); });
+    keepsTies = reader.flag("ensure_weight_tying", false);
     // Some ways to begin change the model's own weights, which the adapter then does not fit.
     if (auto begin = reader.find("init_lora_weights"); begin && !begin->isBool()) {
       const std::string& way = begin->asString();
@@ -56,7 +58,7 @@ struct LoraConfig {
   ConfigReader reader;
   int64_t rank = 0;
   double alpha = 0;
-  bool isStabilized = false, isTransposed = false, hasMagnitudes = false;
+  bool isStabilized = false, isTransposed = false, hasMagnitudes = false, keepsTies = false;
 
  private:
   using Patterns = std::vector<std::pair<Regex, double>>;
@@ -66,13 +68,13 @@ struct LoraConfig {
       throw value->error(fmt::format("expected \"{}\", got {}", text, value->show()),
                          ErrorCode::Unsupported);
   }
-  Patterns patternsOf(const char* key) {
+  Patterns patternsOf(const char* key, double (*number)(const JsonValue&)) {
     Patterns patterns;
     if (auto object = reader.find(key))
       for (size_t i = 0; i < object->size(); ++i) {
         const auto [name, value] = object->member(i);
         patterns.emplace_back(Regex("\\A(?:.*\\.)?(?:" + name + ")\\z", value.where()),
-                              value.asDouble());
+                              number(value));
       }
     return patterns;
   }
@@ -103,13 +105,13 @@ class Adapter {
         file_(std::make_shared<const SafetensorsFile>(
             SafetensorsFile::open((fs::path(folder) / "adapter_model.safetensors").string()))) {}
 
-  std::vector<LoraUpdate> add() {
+  LoraFolder add() {
     std::map<std::string, Parts> modules;
-    for (const SafetensorsEntry& e : file_->tensors()) sort(e, modules);
-    std::vector<LoraUpdate> updates;
-    for (auto& [module, parts] : modules) updates.push_back(updateOf(module, parts));
-    if (updates.empty()) throw error("holds no lora_A and lora_B");
-    return updates;
+    LoraFolder folder;
+    for (const SafetensorsEntry& e : file_->tensors()) sort(e, modules, folder.replaced);
+    for (auto& [module, parts] : modules) folder.updates.push_back(updateOf(module, parts));
+    if (folder.updates.empty()) throw error("holds no lora_A and lora_B");
+    return folder;
   }
 
  private:
@@ -119,7 +121,8 @@ class Adapter {
 
   // base_model.model.MODULE.lora_A.weight, with the adapter's name in front of `weight` in old
   // files; base_model.model.MODULE.weight where the module was trained whole.
-  void sort(const SafetensorsEntry& e, std::map<std::string, Parts>& modules) {
+  void sort(const SafetensorsEntry& e, std::map<std::string, Parts>& modules,
+            std::vector<std::string>& replaced) {
     constexpr std::string_view base = "base_model.model.";
     if (!e.name.starts_with(base))
       throw error(
@@ -151,26 +154,36 @@ class Adapter {
         weights_.insert_or_assign(name, storedIn(file_, e, name));
         return;
       }
-    auto whole = weights_.find(own);
+    auto whole = weights_.find(stored(own));
     if (whole == weights_.end() || whole->second.tensor.shape != e.shape)
       throw error(
           fmt::format("tensor {}: the model has no {} of that shape", inQuotes(e.name), own));
-    whole->second = storedIn(file_, e, own);
+    whole->second = storedIn(file_, e, whole->first);
+    if (!config_.keepsTies) replaced.push_back(whole->first);
+  }
+
+  // The name that a weight of the model has in its own checkpoint.
+  std::string stored(const std::string& name) const {
+    return nameAmong(name, [&](std::string_view n) { return weights_.contains(n); });
   }
 
   LoraUpdate updateOf(const std::string& module, const Parts& parts) const {
     if (parts.a.empty() || parts.b.empty())
       throw error(fmt::format("module {}: expected lora_A and lora_B", inQuotes(module)));
     const CheckpointTensor &a = weights_.at(parts.a).tensor, &b = weights_.at(parts.b).tensor;
-    auto it = weights_.find(module + ".weight");
+    auto it = weights_.find(stored(module + ".weight"));
     if (it == weights_.end())
       throw error(fmt::format("module {}: the model has no {}.weight", inQuotes(module), module));
     const Shape& shape = it->second.tensor.shape;
-    const bool isTransposed = config_.isTransposed || parts.isTable;
     const bool areMatrices = a.shape.size() == 2 && b.shape.size() == 2 && shape.size() == 2;
-    if (!areMatrices || a.shape[0] != b.shape[1] || a.shape[1] != shape[isTransposed ? 0 : 1] ||
-        b.shape[0] != shape[isTransposed ? 1 : 0] || !a.dtype || !b.dtype || !isFloat(*a.dtype) ||
-        !isFloat(*b.dtype))
+    auto fits = [&](bool isTransposed) {
+      return areMatrices && a.shape[0] == b.shape[1] && a.shape[1] == shape[isTransposed ? 0 : 1] &&
+             b.shape[0] == shape[isTransposed ? 1 : 0];
+    };
+    // Like PEFT, by the layer that the weight is of, and not by what the folder says of it.
+    const bool isTransposed =
+        parts.isTable || (fits(config_.isTransposed) ? config_.isTransposed : fits(true));
+    if (!fits(isTransposed) || !a.dtype || !b.dtype || !isFloat(*a.dtype) || !isFloat(*b.dtype))
       throw error(
           fmt::format("module {}: lora_A {}[{}] and lora_B {}[{}] do not fit the weight [{}]",
                       inQuotes(module), a.dtypeName, fmt::join(a.shape, ", "), b.dtypeName,
@@ -192,7 +205,7 @@ class Adapter {
     if (!parts.magnitude.empty() &&
         elementCount(weights_.at(parts.magnitude).tensor.shape) != shape[0])
       throw error(fmt::format("module {}: expected {} magnitudes", inQuotes(module), shape[0]));
-    return {.weight = module + ".weight",
+    return {.weight = it->first,
             .a = parts.a,
             .b = parts.b,
             .magnitude = parts.magnitude,
@@ -209,8 +222,7 @@ class Adapter {
 
 }  // namespace
 
-std::vector<LoraUpdate> addLora(StoredWeights& weights, const std::string& folder,
-                                const std::string& prefix) {
+LoraFolder addLora(StoredWeights& weights, const std::string& folder, const std::string& prefix) {
   return Adapter(weights, folder, prefix).add();
 }
 

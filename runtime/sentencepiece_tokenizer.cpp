@@ -30,9 +30,6 @@ constexpr SpecialDefault kGemma[] = {
 constexpr SpecialDefault kMarian[] = {
     {"eos_token", "</s>"}, {"unk_token", "<unk>"}, {"pad_token", "<pad>"}};
 
-// Sum of the squares of the lengths of all pieces in bytes, which finding their merges takes.
-constexpr size_t kMostMergeBytes = size_t(1) << 31;
-
 struct Entry {
   std::string_view text;
   double score;

@@ -39,6 +39,19 @@ StoredWeight storedIn(const std::shared_ptr<const SafetensorsFile>& file,
 std::optional<AxisPiece> ofMatrix(const CheckpointTensor& whole, WeightPart part,
                                   const AxisPiece& piece);
 
+/// The name that a weight of a model has among those of a checkpoint, whose names may begin behind
+/// the model's own part, and with `model.` where mendPrefixes put it; the name itself if it has
+/// none.
+template <class Has>
+std::string nameAmong(std::string_view name, const Has& has) {
+  const size_t end = name.find('.');
+  if (has(name) || end == name.npos) return std::string(name);
+  const std::string rest(name.substr(end + 1));
+  for (const std::string& bare : {rest, "model." + rest})
+    if (has(bare)) return bare;
+  return std::string(name);
+}
+
 /// Gives the tensors of a language model the prefix `model.` where it is missing or doubled.
 void mendPrefixes(StoredWeights& weights);
 

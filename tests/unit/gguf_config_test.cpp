@@ -105,6 +105,25 @@ TEST(GgufConfig, YarnHasTheTemperatureOfBothFactors) {
               [] { Model("llama").with("rope.scaling.type", std::string("su")).config(); });
 }
 
+// ggml multiplies with it whatever the type is; the families know it of yarn and longrope.
+TEST(GgufConfig, AFactorOfRotationsThatNobodyTakesIsRefused) {
+  for (const char* type : {"none", "linear"}) {
+    Model model("llama");
+    model.with("rope.scaling.type", std::string(type)).with("rope.scaling.factor", 4.0f);
+    EXPECT_NO_THROW(model.with("rope.scaling.attn_factor", 1.0f).config()) << type;
+    expectError(ErrorCode::Unsupported,
+                std::string("llama.rope.scaling.attn_factor: expected 1 beside ") + type +
+                    " scaling, got 2",
+                [&] { model.with("rope.scaling.attn_factor", 2.0f).config(); });
+  }
+}
+
+TEST(GgufConfig, DecodersLookBack) {
+  EXPECT_NO_THROW(Model("llama").with("attention.causal", true).config());
+  expectError(ErrorCode::Unsupported, "llama.attention.causal: expected true, got false",
+              [] { Model("llama").with("attention.causal", false).config(); });
+}
+
 // Llama 3's factors are one list for all lengths, LongRoPE's are two.
 TEST(GgufConfig, FactorsOfFrequenciesAreTensors) {
   json scaling = Model("llama").tensor("rope_freqs.weight", {2}, 1.5f).config()["rope_scaling"];
@@ -156,10 +175,15 @@ TEST(GgufConfig, GemmasOfOneSizeScaleByTheirWidth) {
     EXPECT_EQ(config["query_pre_attn_scalar"], size.scalar) << size.name << " " << size.layers;
     EXPECT_EQ(config["sliding_window"], 128);
     EXPECT_EQ(config["hidden_activation"], "gelu_pytorch_tanh");
-    EXPECT_EQ(config["final_logit_softcapping"], nullptr);
-    EXPECT_EQ(config.contains("attn_logit_softcapping"), std::string(size.name) == "gemma2");
+    // The first files of Gemma 2 have no keys of these.
+    const bool isSecond = std::string(size.name) == "gemma2";
+    EXPECT_EQ(config["final_logit_softcapping"], isSecond ? json(30) : json(nullptr));
+    EXPECT_EQ(config.value("attn_logit_softcapping", 0.0), isSecond ? 50 : 0);
     EXPECT_EQ(config.contains("rope_local_base_freq"), std::string(size.name) == "gemma3");
   }
+  EXPECT_EQ(Model("gemma2").config()["sliding_window"], 4096);
+  EXPECT_EQ(
+      Model("gemma2").with("attn_logit_softcapping", 20.0f).config()["attn_logit_softcapping"], 20);
   const json config = Model("gemma3")
                           .with("attention.sliding_window", 128u)
                           .with("attention.sliding_window_pattern", 3u)
@@ -252,6 +276,25 @@ TEST(GgufConfig, WindowsAreOfFamiliesThatHaveThem) {
                 std::string(name) + ".attention.sliding_window: not supported by ",
                 [&] { Model(name).with("attention.sliding_window", 9u).config(); });
   }
+}
+
+// Each cut of a piece may be a merge: long ones would take minutes and gigabytes.
+TEST(GgufTokenizers, PiecesHaveALengthOfAllTogether) {
+  auto read = [](size_t pieces, size_t length) {
+    test::Strings tokens;
+    for (size_t i = 0; i < pieces; ++i)
+      tokens.push_back(std::string(length, 'x') + std::to_string(i));
+    Model("llama")
+        .with("tokenizer.ggml.model", std::string("llama"))
+        .with("tokenizer.ggml.bos_token_id", 1u)
+        .with("tokenizer.ggml.scores", std::vector<float>(pieces, 0.0f))
+        .with("tokenizer.ggml.tokens", std::move(tokens))
+        .tokenizer();
+  };
+  EXPECT_NO_THROW(read(10, 1000));
+  expectError(ErrorCode::InvalidFile,
+              "tokenizer.ggml.tokens: the pieces are too long to find what they are merged of",
+              [&] { read(70, 2000); });
 }
 
 }  // namespace

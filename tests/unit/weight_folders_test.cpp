@@ -747,6 +747,22 @@ TEST(WeightFolders, AdaptersThatDoNotFitAreRefused) {
   const Tensors turned = {{of + "lora_A.weight", Array::fromFloats({1, 2, 3}, {1, 3})},
                           {of + "lora_B.weight", Array::fromFloats({1, 2}, {2, 1})}};
   EXPECT_TRUE(write(turned, config("fan_in_fan_out", true)).updates()[0].isTransposed);
+  // The shapes say it, whatever the folder does.
+  EXPECT_TRUE(write(turned, rank1).updates()[0].isTransposed);
+  EXPECT_FALSE(write(fits, config("fan_in_fan_out", true)).updates()[0].isTransposed);
+  // The model's own part of a name may be missing in its checkpoint.
+  const std::string behind = "base_model.model.transformer.a.q.";
+  EXPECT_EQ(write({{behind + "lora_A.weight", a}, {behind + "lora_B.weight", b}}, rank1)
+                .updates()[0]
+                .weight,
+            "a.q.weight");
+  // What takes a weight's place is meant for its module alone, unless ties are kept.
+  EXPECT_EQ(write(with(fits, "base_model.model.a.n.weight", whole), rank1).replaced(),
+            std::vector<std::string>{"a.n.weight"});
+  EXPECT_EQ(
+      write(with(fits, "base_model.model.a.n.weight", whole), config("ensure_weight_tying", true))
+          .replaced(),
+      std::vector<std::string>{});
   // So are tables, whose tensors have no other name behind theirs.
   const Tensors table = {{of + "lora_embedding_A", Array::fromFloats({1, 2, 3}, {1, 3})},
                          {of + "lora_embedding_B", Array::fromFloats({1, 2}, {2, 1})}};
@@ -791,7 +807,7 @@ TEST(WeightFolders, AdaptersThatDoNotFitAreRefused) {
             "lora_A I8[1, 2] and lora_B F32[3, 1] do not fit the weight [3, 2]"},
            {with(fits, of + "lora_B.weight", bytes({1, 2, 3}, {3, 1})), rank1, bad,
             "lora_A F32[1, 2] and lora_B I8[3, 1] do not fit the weight [3, 2]"},
-           {fits, config("fan_in_fan_out", true), bad, "do not fit the weight [3, 2]"},
+           {fits, config("rank_pattern", {{"q", 1.5}}), bad, "expected an integer"},
            {fits, config("r", 2), bad, "a rank of 1, adapter_config.json says 2"},
            {fits, config("rank_pattern", {{"q", 4}}), bad, "adapter_config.json says 4"},
            {fits, config("use_dora", true), bad,

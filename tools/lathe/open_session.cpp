@@ -123,9 +123,12 @@ const TensorInfo* tableOf(const Program& program) {
   return table;
 }
 
+// Whole, or in the parts that numbers in few bits are: `lm_head.weight.q` and `.scale`.
 bool isRead(const Program& program, std::string_view name) {
-  return std::ranges::any_of(weightsOf(program),
-                             [&](const TensorInfo* info) { return info->source() == name; });
+  return std::ranges::any_of(weightsOf(program), [&](const TensorInfo* info) {
+    const std::string_view source = info->source();
+    return source == name || (source.starts_with(name) && source[name.size()] == '.');
+  });
 }
 
 // Tensors that checkpoints carry although the model computes them or shares them.

@@ -83,6 +83,9 @@ class Checkpoint {
   const std::vector<std::string>& names() const { return names_; }
   const std::string& path() const { return path_; }
   const std::vector<LoraUpdate>& updates() const { return updates_; }
+  /// Weights whose place LoRA folders take, for the module alone that has their name: another that
+  /// shares the weight keeps its own.
+  const std::vector<std::string>& replaced() const { return replaced_; }
 
  private:
   struct Tables;
@@ -90,6 +93,7 @@ class Checkpoint {
   std::shared_ptr<const Tables> tables_;
   std::vector<std::string> names_;
   std::vector<LoraUpdate> updates_;
+  std::vector<std::string> replaced_;
 };
 
 struct ExpectedWeight {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "lathe/runtime/safetensors.h"
+#include "tests/unit/gguf_writer.h"
 #include "tests/unit/test_files.h"
 #include "tools/lathe/open_session.h"
 
@@ -90,6 +91,26 @@ TEST(LeftOverWeights, SecondNamesOfTheTableHaveItsValues) {
   EXPECT_NO_THROW(check(table, {{"lm_head.weight", filled({4, 2}, 0.5).to(DType::BF16)}}));
   expectError(ErrorCode::InvalidFile, "lm_head.weight has other values",
               [&] { check(table, {{"lm_head.weight", filled({4, 2}, 0.25).to(DType::BF16)}}); });
+}
+
+// A head that is read in the parts of its few bits is no second name of the table.
+TEST(LeftOverWeights, AHeadInFewBitsIsRead) {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("m.gguf", test::GgufWriter()
+                                                      .begin(2, 1)
+                                                      .key("general.architecture", GgufType::String)
+                                                      .text("llama")
+                                                      .tensor("token_embd.weight", {32, 4}, 0, 0)
+                                                      .tensor("output.weight", {32, 4}, 8, 512)
+                                                      .data(512 + 4 * 34)
+                                                      .bytes());
+  Program p;
+  p.weights = {{"model.embed_tokens.weight", DType::F32, {4, 32}},
+               {"lm_head.weight.q", DType::I8, {4, 32}},
+               {"lm_head.weight.scale", DType::F32, {4, 1}}};
+  EXPECT_NO_THROW(checkProgramWeights(p, path, {}));
+  p.weights.resize(1);
+  EXPECT_NO_THROW(checkProgramWeights(p, path, {})) << "all of both are zeros";
 }
 
 }  // namespace

@@ -74,6 +74,59 @@ TEST(StoredWeights, AnUpdateOfATransposedWeightIsTransposed) {
   EXPECT_EQ(valuesOf(session.run("forward", {}).at("y")), (std::vector<double>{11, 22, 3, 4}));
 }
 
+// A square weight's shape does not say how it lies: the product that takes it does, whatever the
+// folder says.
+TEST(StoredWeights, AProductSaysHowASquareWeightLies) {
+  const TemporaryFolder model, adapter;
+  saveSafetensors(model / "model.safetensors",
+                  {{"m.weight", Array::fromFloats({0, 0, 0, 0}, {2, 2})}});
+  addAdapter(adapter, {1, 0}, {1, 2}, 10);  // BA is [[10, 0], [20, 0]]
+  auto rows = [&](bool says, bool asItLies) {
+    adapter.write(
+        "adapter_config.json",
+        json{{"peft_type", "LORA"}, {"r", 1}, {"lora_alpha", 10}, {"fan_in_fan_out", says}}.dump());
+    const Checkpoint checkpoint = Checkpoint::open(model.path(), {adapter.path()});
+    Graph g;
+    const Tensor w = g.weight("m.weight", DType::F32, {2, 2}), x = g.input("x", DType::F32, {1, 2});
+    g.output("y", matmul(x, asItLies ? w : transpose(w, {1, 0})));
+    readAsStored(g, checkpoint);
+    Session session(compile(g, {.backend = "reference"}));
+    session.bindWeights(checkpoint);
+    return valuesOf(session.run("forward", {{"x", Array::fromFloats({1, 100}, {1, 2})}}).at("y"));
+  };
+  for (bool says : {false, true})
+    for (bool asItLies : {false, true})
+      EXPECT_EQ(rows(says, asItLies), (std::vector<double>{10, 20})) << says << asItLies;
+}
+
+// A table that takes another's place is not meant for the head that shares it.
+TEST(StoredWeights, ATableInTheHeadsPlaceIsRefused) {
+  const TemporaryFolder model, adapter;
+  saveSafetensors(model / "model.safetensors",
+                  {{"m.weight", Array::fromFloats({1, 2, 3, 4}, {2, 2})},
+                   {"t.weight", Array::fromFloats({1, 2, 3, 4}, {2, 2})}});
+  const std::string of = "base_model.model.m";
+  saveSafetensors(adapter / "adapter_model.safetensors",
+                  {{of + ".lora_A.weight", Array::fromFloats({1, 0}, {1, 2})},
+                   {of + ".lora_B.weight", Array::fromFloats({1, 2}, {2, 1})},
+                   {"base_model.model.t.weight", Array::fromFloats({5, 6, 7, 8}, {2, 2})}});
+  auto read = [&](bool tied, bool keeps) {
+    adapter.write("adapter_config.json",
+                  json{{"peft_type", "LORA"}, {"r", 1}, {"ensure_weight_tying", keeps}}.dump());
+    const Checkpoint checkpoint = Checkpoint::open(model.path(), {adapter.path()});
+    Graph g;
+    const Tensor t = g.weight("t.weight", DType::F32, {2, 2});
+    const Tensor x = gather(t, g.input("ids", DType::I64, {1}), 0);
+    const Tensor y = matmul(x, transpose(g.weight("m.weight", DType::F32, {2, 2}), {1, 0}));
+    g.output("y", tied ? matmul(y, transpose(t, {1, 0})) : y);
+    readAsStored(g, checkpoint);
+  };
+  EXPECT_NO_THROW(read(false, false));
+  EXPECT_NO_THROW(read(true, true));
+  test::expectError(ErrorCode::Unsupported, "replaces t.weight, which is the model's head, too",
+                    [&] { read(true, false); });
+}
+
 // An update of a table is of the rows that ids choose: where the table is the head, too, which PEFT
 // leaves as it was, there is no one weight to add it to.
 TEST(StoredWeights, AnUpdateOfATableThatIsTheHeadTooIsRefused) {
