@@ -70,7 +70,7 @@ double contractOf(DType dtype, Precision precision) {
 }
 
 Deviation deviationOf(const Array& got, const Array& want, DType dtype, double allowed,
-                      const std::string& name) {
+                      const std::string& name, const OtherWanted& other) {
   Deviation d;
   if (got.shape() != want.shape()) {
     d.identical = d.within = false;
@@ -82,6 +82,13 @@ Deviation deviationOf(const Array& got, const Array& want, DType dtype, double a
   }
   const bool real = isFloat(dtype), comparable = got.dtype() == want.dtype();
   const double floor = real ? medianMagnitude(want) : 0;
+  const bool hasOther = real && other.value && other.value->shape() == want.shape();
+  const double otherFloor = hasOther ? medianMagnitude(*other.value) : 0;
+  auto isOther = [&](int64_t i, double g) {
+    const double w = other.value->at(i);
+    return g == w || (std::isnan(g) && std::isnan(w)) ||
+           (std::isfinite(w) && std::abs(g - w) <= other.allowed * (std::abs(w) + otherFloor));
+  };
   double worst = 0;
   for (int64_t i = 0; i < got.size(); ++i) {
     if (comparable && sameBits(got, want, i)) continue;
@@ -89,6 +96,7 @@ Deviation deviationOf(const Array& got, const Array& want, DType dtype, double a
     if (real && std::isnan(g) && std::isnan(w)) continue;
     if (real && !comparable && g == w) continue;
     d.identical = false;
+    if (hasOther && isOther(i, g)) continue;
     bool finite = std::isfinite(g) && std::isfinite(w);
     double difference = real && finite ? std::abs(g - w) : real && g == w ? 0 : INFINITY;
     if (!real) difference = std::max(std::abs(g - w), 1.0);  // doubles do not hold every i64
@@ -115,11 +123,14 @@ Deviation deviationOf(const Array& got, const Array& want, DType dtype, double a
 }
 
 Deviation deviationOf(const TrialResults& got, const TrialResults& want,
-                      const std::vector<double>& allowed) {
+                      const std::vector<double>& allowed, const TrialResults* others,
+                      const std::vector<double>& allowedOfOthers) {
   Deviation worst;
   for (size_t i = 0; i < want.size(); ++i) {
+    OtherWanted other;
+    if (others) other = {&(*others)[i].value, allowedOfOthers[i]};
     Deviation d = deviationOf(got.at(i).value, want[i].value, want[i].dtype, allowed[i],
-                              want[i].entry + ": " + want[i].name);
+                              want[i].entry + ": " + want[i].name, other);
     if (!d.identical && (worst.where.empty() || (worst.within && !d.within) ||
                          (worst.within == d.within && d.ulps > worst.ulps)))
       worst.where = d.where;

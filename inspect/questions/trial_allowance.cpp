@@ -163,26 +163,37 @@ ChosenRun Trial::runChoosing(ModuleOp module, Precision precision, const TakeCho
   return run;
 }
 
-Deviation Trial::compare(const TrialResults& got, const TrialResults& want,
-                         const Allowance& allowed, Precision precision) const {
-  const Deviation plain = deviationOf(got, want, allowed.results);
+Deviation Trial::byChoices(const TrialResults& got, const Allowance& allowed, Precision precision,
+                           const Deviation& plain) const {
   if (plain.within || choosing_.empty()) return plain;
   return comparedByChoices(
       choosing_, got, allowed,
       [&](const TakeChoice& take) { return runChoosing(recorded_, precision, take); }, plain);
 }
 Deviation Trial::compare(const TrialResults& got) const {
-  return compare(got, wanted_, allowed_, options_.precision);
+  return byChoices(got, allowed_, options_.precision, deviationOf(got, wanted_, allowed_.results));
 }
+// What a form gives may be nearer to the exact results than the recorded graph is in its own
+// dtypes, where a number overflows or cancels.
 Deviation Trial::judge(const TrialResults& got) {
-  const bool byRounding = options_.precision == Precision::OwnDtype &&
-                          options_.compile.pipeline.mode != NumericsMode::Strict;
-  if (byRounding && !deviationOf(got, wanted_, allowed_.results).within) roundOtherwise();
-  return compare(got);
+  if (options_.precision == Precision::Float64 ||
+      options_.compile.pipeline.mode == NumericsMode::Strict || options_.tolerance > 0)
+    return compare(got);
+  auto plain = [&] {
+    return deviationOf(got, wanted_, allowed_.results, &exact_.results, allowedOfBackend_.results);
+  };
+  if (!plain().within) roundOtherwise();
+  return byChoices(got, allowed_, options_.precision, plain());
 }
+// And a backend may overflow as the graph's own dtypes do.
 Deviation Trial::judgeBackend(const TrialResults& got) {
-  if (!deviationOf(got, exact_.results, allowedOfBackend_.results).within) roundOtherwise();
-  return compare(got, exact_.results, allowedOfBackend_, Precision::Float64);
+  auto plain = [&] {
+    return deviationOf(got, exact_.results, allowedOfBackend_.results,
+                       options_.tolerance > 0 ? nullptr : &rounded_[0].results,
+                       allowedOfBackend_.results);
+  };
+  if (!plain().within) roundOtherwise();
+  return byChoices(got, allowedOfBackend_, Precision::Float64, plain());
 }
 
 }  // namespace lathe

@@ -36,13 +36,21 @@ struct Allowance {
   std::vector<std::vector<double>> operands;  ///< of every choosing op; 0: exact numbers
 };
 
+/// Floats that elements may have as well, within `allowed` of them.
+struct OtherWanted {
+  const Array* value = nullptr;
+  double allowed = 0;
+};
+
 /// Compares one array with another. `dtype` is the IR's; `allowed` as TrialOptions::tolerance, 0:
-/// the bits must agree. Integers and booleans are exact in any case.
+/// the bits must agree. Integers and booleans are exact in any case. Elements that are near to
+/// those of `other` deviate by nothing.
 Deviation deviationOf(const Array& got, const Array& want, DType dtype, double allowed,
-                      const std::string& name);
-/// The largest deviations of all results; `allowed` of each.
+                      const std::string& name, const OtherWanted& other = {});
+/// The largest deviations of all results; `allowed` of each, and of those that are right, too.
 Deviation deviationOf(const TrialResults& got, const TrialResults& want,
-                      const std::vector<double>& allowed);
+                      const std::vector<double>& allowed, const TrialResults* others = nullptr,
+                      const std::vector<double>& allowedOfOthers = {});
 /// The median of |a| over the elements that are neither 0 nor infinite nor NaN; 0 if there is none.
 double medianMagnitude(const Array& a);
 /// The step from |value| to the next number of the dtype. Subnormal steps count as the smallest
@@ -115,8 +123,8 @@ class Trial {
   Bounds boundsOf(DType dtype, llvm::function_ref<const Array&(const ChosenRun&)> of) const;
   ChosenRun runChoosing(mlir::ModuleOp module, Precision precision, const TakeChoice& take = {},
                         uint64_t roundings = 0) const;
-  Deviation compare(const TrialResults& got, const TrialResults& want, const Allowance& allowed,
-                    Precision precision) const;
+  Deviation byChoices(const TrialResults& got, const Allowance& allowed, Precision precision,
+                      const Deviation& plain) const;
   void checkEntry(mlir::ModuleOp recorded) const;
   SymbolValues sizesAsked(mlir::ModuleOp recorded) const;
   void chooseSizes(mlir::ModuleOp recorded);

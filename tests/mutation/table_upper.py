@@ -109,7 +109,7 @@ MUTANTS = [
            "the IR that is saved of a pipeline is that of its last stage",
            ("ranks_stages_test:RankStages.SavedIrIsThatOfTheFirst",)),
     Mutant("frontend/update-not-transposed", "frontend/stored_weights.cpp",
-           "if (update.isTransposed) product = m.transpose(product, {1, 0});",
+           "if (isTransposed) product = m.transpose(product, {1, 0});",
            "",
            "an adapter's update of a transposed weight is added as it is",
            ("stored_weights_test:StoredWeights.AnUpdateOfATransposedWeightIsTransposed",)),

@@ -312,6 +312,41 @@ Deviation between(std::vector<float> got, std::vector<float> want, double allowe
                      allowed, "y");
 }
 
+// What 16 bits do not hold is infinite in any program of them, and float64's number beside it. A
+// form that never makes it is right with the number.
+TEST(CheckNumerics, AccusesNobodyOfNumbersThatTheirDtypeDoesNotHold) {
+  Graph product("product"), norm("norm");
+  const Tensor x = product.input("x", DType::F16, {64});
+  product.output("y", x * 300.0 * 300.0);
+  const Tensor y = norm.input("x", DType::F16, {6, 8}) * 300.0;
+  norm.output("y", y * rsqrt(reduceMean(y * y, {1}, true) + 1e-5));
+  for (const Graph* graph : {&product, &norm})
+    for (Precision precision : {Precision::Float64, Precision::OwnDtype}) {
+      TrialOptions options;
+      options.precision = precision;
+      const NumericsTable table = checkNumerics(*graph, options);
+      for (const NumericsRow& row : table.rows)
+        EXPECT_TRUE(row.deviation.within) << row.step << ": " << row.deviation.where;
+    }
+}
+
+// An infinity where neither float64 nor the graph's own dtypes have one is a mistake.
+TEST(Deviation, OthersAreRightElementByElement) {
+  const Array want = Array::fromFloats({1, 2, 3, 4}, {4}),
+              other = Array::fromFloats({1, INFINITY, NAN, 8}, {4});
+  auto deviation = [&](std::vector<float> got) {
+    return deviationOf(Array::fromFloats(std::move(got), {4}), want, DType::F32, 1e-5, "y",
+                       {&other, 0.01});
+  };
+  EXPECT_TRUE(deviation({1, INFINITY, NAN, 8.05f}).within);
+  EXPECT_TRUE(deviation({1, 2, 3, 4}).identical);
+  EXPECT_FALSE(deviation({1, INFINITY, NAN, 8}).identical);
+  EXPECT_FALSE(deviation({1, -INFINITY, 3, 4}).within);
+  EXPECT_FALSE(deviation({NAN, 2, 3, 4}).within);
+  EXPECT_FALSE(deviation({1, 2, INFINITY, 4}).within);
+  EXPECT_EQ(deviation({1, 2, 3, 8.5f}).beyond, 1);
+}
+
 TEST(Deviation, MeasuresInSteps) {
   Deviation d = between({1, std::nextafter(2.f, 3.f)}, {1, 2}, 1e-6);
   EXPECT_EQ(d.ulps, 1);
