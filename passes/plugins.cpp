@@ -27,7 +27,7 @@ void loadPassPlugin(const std::string& path) {
   std::filesystem::path file = std::filesystem::canonical(path, error);
   if (error)
     throw Error(ErrorCode::InvalidFile, path + ": expected a pass plugin, " + error.message());
-  expectRegularFile(path);
+  expectWholeLibrary(path);
   std::lock_guard lock(mutex);
   // Passes of one name registered twice end the process.
   if (!loaded.insert(file.string()).second) return;

@@ -81,7 +81,7 @@ void loadBackendPlugin(const std::string& path) {
   std::error_code error;
   const std::filesystem::path file = std::filesystem::canonical(path, error);
   if (error) fail(path, "expected a backend plugin, " + error.message());
-  expectRegularFile(path);
+  expectWholeLibrary(path);
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
   for (const Loaded& other : r.libraries)

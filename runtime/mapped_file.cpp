@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include <elf.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -130,6 +131,29 @@ std::string readWholeStream(std::FILE* stream, const std::string& name, const Fi
 void expectRegularFile(const std::string& path) {
   struct stat info;
   openRegular(path, info);
+}
+
+void expectWholeLibrary(const std::string& path) {
+  struct stat info;
+  const FileDescriptor fd = openRegular(path, info);
+  const auto size = uint64_t(info.st_size);
+  auto read = [&](auto& to, uint64_t from) {
+    return ::pread(fd.get(), &to, sizeof to, off_t(from)) == ssize_t(sizeof to);
+  };
+  Elf64_Ehdr header;
+  // What is no library the loader refuses itself.
+  if (!read(header, 0) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+      header.e_phentsize != sizeof(Elf64_Phdr))
+    return;
+  for (uint64_t i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    if (read(segment, header.e_phoff + i * sizeof segment) &&
+        (segment.p_type != PT_LOAD ||
+         (segment.p_offset <= size && segment.p_filesz <= size - segment.p_offset)))
+      continue;
+    throw Error(ErrorCode::InvalidFile,
+                path + ": the shared library ends early, after " + std::to_string(size) + " bytes");
+  }
 }
 
 std::shared_ptr<MappedFile> MappedFile::open(const std::string& path) {

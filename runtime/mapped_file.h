@@ -51,6 +51,9 @@ std::string readWholeStream(std::FILE* stream, const std::string& name, const Fi
 /// Throws as readWholeFile does if `path` is there and is no regular file: for files that another
 /// library opens.
 void expectRegularFile(const std::string& path);
+/// The same of a shared library for the loader, which maps the segments that it names without
+/// asking how long the file is: a shorter one would end the process where it is touched.
+void expectWholeLibrary(const std::string& path);
 
 /// A regular file mapped copy-on-write: the file itself is never changed, and a write through a
 /// view stays in this process. The file must not be shortened while mapped: the operating system

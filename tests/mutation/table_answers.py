@@ -357,4 +357,9 @@ MUTANTS = [
            "auto it = weights_.find(module + \".weight\");",
            "adapters of GPT-2's own checkpoint fit nothing",
            ("weight_folders_test:*AdaptersThatDoNotFit*",)),
+    Mutant("runtime/library-that-ends-early", "runtime/mapped_file.cpp",
+           "(segment.p_offset <= size && segment.p_filesz <= size - segment.p_offset)",
+           "segment.p_offset <= 2 * size",
+           "a plug-in that was cut short ends the process",
+           ("backend_plugin_test:*EndsEarly*",)),
 ]

@@ -50,6 +50,23 @@ TEST(BackendPluginTest, WhatIsNoPluginIsRefused) {
   for (const BackendPlugin* plugin : backendPlugins()) EXPECT_STRNE(plugin->name, "idle");
 }
 
+// The loader would map what is not there, and the process end where it looks at it.
+TEST(BackendPluginTest, ALibraryThatEndsEarlyIsRefused) {
+  const test::TemporaryFolder folder;
+  const std::string whole = test::readFile(LATHE_BINARY_DIR "/lib/liblathe_runtime.so");
+  for (const size_t size : {size_t(64), size_t(100), size_t(3000), whole.size() / 2}) {
+    const std::string path = folder.write("short.so", whole.substr(0, size));
+    expectError(ErrorCode::InvalidFile,
+                "short.so: the shared library ends early, after " + std::to_string(size) + " bytes",
+                [&] { loadBackendPlugin(path); });
+  }
+  for (const size_t size : {size_t(0), size_t(3), size_t(63)}) {
+    const std::string path = folder.write("short.so", whole.substr(0, size));
+    expectError(ErrorCode::InvalidFile, "expected a shared library",
+                [&] { loadBackendPlugin(path); });
+  }
+}
+
 TEST(BackendPluginTest, OneNameIsLoadedOnceForEachSide) {
   loadBackendPlugin(fixture("echo"));
   const size_t loaded = backendPlugins().size();

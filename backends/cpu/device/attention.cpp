@@ -283,8 +283,8 @@ class Driver : AttentionPlaces {
       if (tile >= keys.lo / kTileKeys && tile * kTileKeys < keys.hi)
         packTile(unit, tile, keys.hi, worker(workerIndex).stage, packed(unit, tile));
     });
-    // The row tiles of a unit follow each other: its keys and values stay in the L2 cache. Late ones
-    // see most keys: they go first. No result depends on who computed it.
+    // The row tiles of a unit follow each other: its keys and values stay in the L2 cache. Late
+    // ones see most keys: they go first. No result depends on who computed it.
     pool.runClaims(g_.units * g_.rowTiles, [&](ThreadPool::Claims& claims) {
       if (kernels_.tiles) amxBegin();
       for (int64_t task; (task = claims.next()) >= 0;)

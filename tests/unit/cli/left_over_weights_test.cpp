@@ -95,22 +95,27 @@ TEST(LeftOverWeights, SecondNamesOfTheTableHaveItsValues) {
 
 // A head that is read in the parts of its few bits is no second name of the table.
 TEST(LeftOverWeights, AHeadInFewBitsIsRead) {
+  std::string file = test::GgufWriter()
+                         .begin(2, 1)
+                         .key("general.architecture", GgufType::String)
+                         .text("llama")
+                         .tensor("token_embd.weight", {32, 4}, 0, 0)
+                         .tensor("output.weight", {32, 4}, 8, 512)
+                         .data(512 + 4 * 34)
+                         .bytes();
+  // Of the last block a scale of 1 and a last element of 1; the table is all zeros.
+  file[file.size() - 33] = '\x3c';
+  file.back() = 1;
   const TemporaryFolder folder;
-  const std::string path = folder.write("m.gguf", test::GgufWriter()
-                                                      .begin(2, 1)
-                                                      .key("general.architecture", GgufType::String)
-                                                      .text("llama")
-                                                      .tensor("token_embd.weight", {32, 4}, 0, 0)
-                                                      .tensor("output.weight", {32, 4}, 8, 512)
-                                                      .data(512 + 4 * 34)
-                                                      .bytes());
+  const std::string path = folder.write("m.gguf", file);
   Program p;
   p.weights = {{"model.embed_tokens.weight", DType::F32, {4, 32}},
                {"lm_head.weight.q", DType::I8, {4, 32}},
                {"lm_head.weight.scale", DType::F32, {4, 1}}};
   EXPECT_NO_THROW(checkProgramWeights(p, path, {}));
   p.weights.resize(1);
-  EXPECT_NO_THROW(checkProgramWeights(p, path, {})) << "all of both are zeros";
+  expectError(ErrorCode::InvalidFile, "lm_head.weight has other values than model.embed_tokens",
+              [&] { checkProgramWeights(p, path, {}); });
 }
 
 }  // namespace
