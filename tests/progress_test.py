@@ -66,7 +66,7 @@ with tempfile.TemporaryDirectory() as folder:
             (["run", program, "--weights", weights, "--input", "input_ids=1x1xi64=1", "-o", os.path.join(folder, "y.npy")],
              "(?:loading|packing) weights"),
             # One row at a time is far from the matrix peak, however busy the machine is beside it.
-            (["bench", model, "-p", "1", "-n", "64", "-r", "80"], "measuring "),
+            (["bench", model, "-p", "1", "-n", "64", "-r", "8"], "measuring "),
             (["selftest", "--mode", "test", "--backend", "reference", "--op", "re*"], "testing "),
             (["inspect", model, "--check-numerics", "--precision", "own"], "step ")]:
         sent = on_terminal(arguments)

@@ -29,10 +29,12 @@ struct Judged {
 class Bisection {
  public:
   Bisection(const Graph& graph, const BisectOptions& options)
-      : graph_(graph), options_(options), trial_(graph.impl().finished(), options.trial) {}
+      : graph_(graph),
+        options_(options),
+        trial_(std::make_unique<Trial>(graph.impl().finished(), options.trial)) {}
 
   BisectResult run() {
-    result_.sizes = trial_.sizes();
+    result_.sizes = trial_->sizes();
     std::optional<Judged> wrong = firstWrongStep();
     if (wrong)
       blame(*wrong);
@@ -42,7 +44,7 @@ class Bisection {
   }
 
  private:
-  CompileOptions compileOptions() const { return trial_.options().compile; }
+  CompileOptions compileOptions() const { return trial_->options().compile; }
 
   // Runs the pipeline and gives `see` every module that the interpreter can run.
   void pipeline(const CompileOptions& options,
@@ -57,8 +59,8 @@ class Bisection {
 
   Deviation judge(ModuleOp module, const std::string& what) {
     ++result_.runs;
-    trial_.tell(what);
-    return trial_.judge(trial_.run(module, trial_.options().precision));
+    trial_->tell(what);
+    return trial_->judge(trial_->run(module, trial_->options().precision));
   }
 
   std::optional<Judged> firstWrongStep() {
@@ -72,7 +74,11 @@ class Bisection {
       OperationFingerPrint now(module);
       bool same = now == last;
       last = now;
-      if (!same) {
+      // The weights that were asked for are the ones from which later steps count.
+      if (changesWeights(record, before)) {
+        requantized_ = module.clone();
+        trial_ = std::make_unique<Trial>(*requantized_, options_.trial);
+      } else if (!same) {
         Deviation d = judge(module, "step " + step);
         if (!d.within) {
           wrong =
@@ -162,7 +168,7 @@ class Bisection {
              isa<func::FuncOp>(op->getParentOp());
     });
     std::optional<CutGraph> small;
-    if (inOneBlock) small = cutOut(capture.taken, trial_);
+    if (inOneBlock) small = cutOut(capture.taken, *trial_);
     if (small && showsOnInterpreter(*small)) return keep(*small, true);
     // A rewrite that takes no ops of its own, or whose mistake needs what stands around it.
     if (capture.before && !capture.before->lookupSymbol<func::FuncOp>("load") &&
@@ -210,8 +216,8 @@ class Bisection {
     return false;
   }
   bool reduce(func::FuncOp f) {
-    if (!trial_.runs(f)) return false;
-    auto cut = narrow(f, trial_, [&](const CutGraph& c) { return showsOnInterpreter(c); });
+    if (!trial_->runs(f)) return false;
+    auto cut = narrow(f, *trial_, [&](const CutGraph& c) { return showsOnInterpreter(c); });
     if (cut) keep(*cut, true);
     return cut.has_value();
   }
@@ -225,14 +231,14 @@ class Bisection {
           if (stage == Stage::Fused) fused = module.clone();
         });
     ++result_.runs;
-    trial_.tell("the program of backend " + compileOptions().backend);
-    Deviation d = trial_.judgeBackend(trial_.run(std::move(program)));
+    trial_->tell("the program of backend " + compileOptions().backend);
+    Deviation d = trial_->judgeBackend(trial_->run(std::move(program)));
     if (d.within) return;
     result_.culprit = Culprit::Backend;
     result_.deviation = d;
     for (auto f : fused->getOps<func::FuncOp>()) {
-      if (!trial_.runs(f)) continue;
-      auto cut = narrow(f, trial_, [&](const CutGraph& c) {
+      if (!trial_->runs(f)) continue;
+      auto cut = narrow(f, *trial_, [&](const CutGraph& c) {
         ++result_.runs;
         return showsOnBackend(c);
       });
@@ -249,7 +255,8 @@ class Bisection {
 
   const Graph& graph_;
   const BisectOptions& options_;
-  Trial trial_;
+  std::unique_ptr<Trial> trial_;
+  OwningOpRef<ModuleOp> requantized_;  // what it runs, where weights were changed on request
   BisectResult result_;
   std::vector<CompileRecord::Rewrite> rewrites_;
 };

@@ -17,16 +17,6 @@ static bool identical(const TrialResults& a, const TrialResults& b) {
   return true;
 }
 
-// True if one of the rewrites from `first` on put other weights, or what meets them, in the place
-// of the given ones.
-static bool changesWeights(const CompileRecord& record, size_t first) {
-  for (size_t i = first; i < record.rewrites.size(); ++i)
-    for (const std::string& contract : record.rewrites[i].weakened)
-      for (Contract precision : {Contract::WeightPrecision, Contract::ActivationPrecision})
-        if (contract == rowOf(precision).name) return true;
-  return false;
-}
-
 NumericsTable checkNumerics(const Graph& graph, const TrialOptions& options) {
   ModuleOp recorded = graph.impl().finished();
   auto trial = std::make_unique<Trial>(recorded, options);

@@ -48,6 +48,14 @@ void roundByChance(Operation* op, std::vector<Array>& results, uint64_t& state) 
 
 }  // namespace
 
+bool changesWeights(const CompileRecord& record, size_t first) {
+  for (size_t i = first; i < record.rewrites.size(); ++i)
+    for (const std::string& contract : record.rewrites[i].weakened)
+      for (Contract precision : {Contract::WeightPrecision, Contract::ActivationPrecision})
+        if (contract == rowOf(precision).name) return true;
+  return false;
+}
+
 // What the others are measured by is rounding alone: they choose as the exact run does.
 void Trial::takeAsExact(size_t number, OpChoice& choice) const {
   for (size_t i = 0; i < choice.taken.size(); ++i)

@@ -61,6 +61,9 @@ double stepAt(double value, DType dtype);
 double uniform(uint64_t& state);
 /// The contract of docs/questions.md for a float dtype.
 double contractOf(DType dtype, Precision precision);
+/// True if one of the rewrites from `first` on put other weights, or what meets them, in the place
+/// of the given ones, as it was asked to: no contract bounds what that changes.
+bool changesWeights(const CompileRecord& record, size_t first);
 /// "model.cc:40:3", with the module path in front if there is one.
 std::string sourceText(mlir::Location location);
 

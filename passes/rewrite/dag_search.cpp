@@ -26,6 +26,10 @@ class PatternSearch {
   }
 
  private:
+  // Each commutative op matches two ways, and the last op of a long chain may fit in none of them.
+  // The library's own patterns take a thousandth of this.
+  static constexpr int64_t kMostSteps = 100'000;
+
   struct Goal {
     size_t node;
     Value value;
@@ -49,6 +53,12 @@ class PatternSearch {
   }
 
   bool solve(const Goal* goal) {
+    if (steps_ == kMostSteps) return false;
+    if (++steps_ == kMostSteps) {
+      miss_ = {Miss::Why::Declined, matched_, p_.root_, match_.root()->getResult(0),
+               "its ops would fit in too many ways to try them all"};
+      return false;
+    }
     if (!goal) return checkDims() && checkRequirements() && checkUsers();
     const PatternNode& n = p_.nodes_[goal->node];
     if (Value b = bound_[goal->node])
@@ -189,6 +199,7 @@ class PatternSearch {
   Miss& miss_;
   bool lastFirst_;
   int matched_ = 0;
+  int64_t steps_ = 0;
 };
 
 bool DagPattern::match(Operation* op, Match& match, Miss& miss, bool thorough) const {

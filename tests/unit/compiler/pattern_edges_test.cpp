@@ -112,6 +112,25 @@ TEST_F(PatternEdges, AxesThatAValueDoesNotHaveAreTold) {
   }
 }
 
+// Sums of the two before: each matches a sum and a placeholder in both orders, and none of the ways
+// ends at a sigmoid.
+TEST_F(PatternEdges, AChainThatFitsInTooManyWaysIsGivenUp) {
+  std::string body = "%v0 = lathe.exp %a : T\n %v1 = lathe.exp %b : T\n";
+  for (int i = 2; i < 45; ++i)
+    body += " %v" + std::to_string(i) + " = lathe.add %v" + std::to_string(i - 1) + ", %v" +
+            std::to_string(i - 2) + " : T, T\n";
+  auto chainOf = [](int length) {
+    return [=](DagPattern& p) {
+      Tensor x = sigmoid(p.any());
+      for (int i = 0; i < length; ++i) x = x + p.any();
+      p.root(x);
+    };
+  };
+  EXPECT_THAT(matched<AddOp>(body, chainOf(8)), HasSubstr("wanted lathe.sigmoid"));
+  EXPECT_THAT(matched<AddOp>(body, chainOf(40)),
+              HasSubstr("its ops would fit in too many ways to try them all"));
+}
+
 // In the other order of the operands more of the pattern is found.
 TEST_F(PatternEdges, AThoroughSearchBeginsAtEitherSide) {
   auto record = [](DagPattern& p) { p.root(sub(exp(p.any()), sigmoid(tanh(p.any())))); };
