@@ -233,12 +233,7 @@ void addOwn(Json& config, std::string_view name, Metadata& data,
     config["norm_topk_prob"] = true;
     config["decoder_sparse_step"] = 1;
   }
-  if (name == "gemma2" || name == "gemma3") {
-    addGemmaScale(config, name == "gemma2" ? 46 : 62);
-    config["final_logit_softcapping"] = nullptr;
-    if (data.find("final_logit_softcapping"))
-      config["final_logit_softcapping"] = data.number("final_logit_softcapping");
-  }
+  if (name == "gemma2" || name == "gemma3") addGemmaScale(config, name == "gemma2" ? 46 : 62);
   // The first files of Gemma 2 have none of these keys.
   if (name == "gemma2") {
     config["sliding_window"] = data.size("attention.sliding_window", kMaxPositions, 4096);
@@ -247,6 +242,9 @@ void addOwn(Json& config, std::string_view name, Metadata& data,
   }
   if (name == "gemma3") {
     config["sliding_window"] = data.size("attention.sliding_window", kMaxPositions);
+    config["final_logit_softcapping"] = nullptr;
+    if (data.find("final_logit_softcapping"))
+      config["final_logit_softcapping"] = data.number("final_logit_softcapping");
     config["rope_local_base_freq"] = data.number("rope.freq_base_swa", 10000);
     if (data.find("attention.sliding_window_pattern"))
       config["sliding_window_pattern"] = data.size("attention.sliding_window_pattern", kMaxLayers);

@@ -6,9 +6,9 @@
 An encoder of BERT-base's size on 128 tokens (a batch of 1 and of 8), attention, softmax, layer norm and an MLP, with
 random weights and inputs. Needs the wheels of scripts/build_wheel beside openvino, onnx and onnxruntime. Each engine has
 a process of its own, since idle threads of one spin for a while, and they take turns in rounds; times are medians over
-the rounds, ratios medians of the rounds' own. With `--dtype bf16` Lathe runs a
-file of bf16 and OpenVINO the f32 file with its precision hint; ONNX Runtime's CPU kernels have no bf16. The last column
-is Lathe's products' operations a second. `-o NAME` writes bench/results/NAME.json.
+the rounds, ratios medians of the rounds' own. With `--dtype bf16` Lathe runs a file of bf16 and OpenVINO the f32 file
+with its precision hint; ONNX Runtime's CPU kernels have no bf16. The last column is Lathe's products' operations a
+second. `-o NAME` writes bench/results/NAME.json.
 """
 
 import argparse
@@ -44,18 +44,20 @@ class File:
         self.nodes.append(helper.make_node(kind, inputs, [name], **attributes))
         return name
 
+    def constant(self, array):
+        self.weights.append(numpy_helper.from_array(array, f"w{len(self.weights)}"))
+        return self.weights[-1].name
+
     def weight(self, *shape, scale=0.02, center=0.0):
         values = (self.random.standard_normal(shape) * scale + center).astype(np.float32)
-        tensor = numpy_helper.from_array(values, f"w{len(self.weights)}")
-        if self.type == TensorProto.BFLOAT16:
-            bits = (values.view(np.uint32) >> 16).astype(np.uint16)
-            tensor = helper.make_tensor(tensor.name, self.type, shape, bits.tobytes(), raw=True)
-        self.weights.append(tensor)
-        return tensor.name
+        if self.type == TensorProto.FLOAT:
+            return self.constant(values)
+        bits = (values.view(np.uint32) >> 16).astype(np.uint16)
+        self.weights.append(helper.make_tensor(f"w{len(self.weights)}", self.type, shape, bits.tobytes(), raw=True))
+        return self.weights[-1].name
 
     def whole(self, *values):
-        self.weights.append(numpy_helper.from_array(np.array(values, np.int64), f"w{len(self.weights)}"))
-        return self.weights[-1].name
+        return self.constant(np.array(values, np.int64))
 
     def linear(self, x, rows, k, n):
         self.flops += 2 * rows * k * n
@@ -67,9 +69,8 @@ class File:
 
     def attention(self, q, k, v, batch, heads, tokens, size):
         self.flops += 4 * batch * heads * tokens * tokens * size
-        scale = numpy_helper.from_array(np.float32(size**-0.5), f"w{len(self.weights)}")
-        self.weights.append(scale)
-        scaled = self.op("Mul", [q, self.op("Cast", [scale.name], to=self.type)])
+        scale = self.constant(np.float32(size**-0.5))
+        scaled = self.op("Mul", [q, self.op("Cast", [scale], to=self.type)])
         scores = self.op("MatMul", [scaled, self.op("Transpose", [k], perm=[0, 1, 3, 2])])
         return self.op("MatMul", [self.op("Softmax", [scores], axis=-1), v])
 

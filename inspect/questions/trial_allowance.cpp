@@ -57,21 +57,22 @@ bool changesWeights(const CompileRecord& record, size_t first) {
 }
 
 // What the others are measured by is rounding alone: they choose as the exact run does.
-void Trial::takeAsExact(size_t number, OpChoice& choice) const {
-  for (size_t i = 0; i < choice.taken.size(); ++i)
-    choice.taken[i] = exact_.choices[number].taken[i].to(choice.computed[i].dtype());
+TakeChoice Trial::asExact() const {
+  return [this](size_t number, OpChoice& choice) {
+    for (size_t i = 0; i < choice.taken.size(); ++i)
+      choice.taken[i] = exact_.choices[number].taken[i].to(choice.computed[i].dtype());
+  };
 }
 
 void Trial::runToMeasure() {
   choosing_ = choosingOps(recorded_);
   tell("the recorded graph in float64");
   exact_ = runChoosing(recorded_, Precision::Float64);
-  const TakeChoice asExact = [&](size_t number, OpChoice& choice) { takeAsExact(number, choice); };
   tell("the recorded graph in its own dtypes");
-  rounded_.push_back(runChoosing(recorded_, Precision::OwnDtype, asExact));
-  meant_ = runAsMeant(asExact);
+  rounded_.push_back(runChoosing(recorded_, Precision::OwnDtype, asExact()));
+  meant_ = runAsMeant(asExact());
   tell("the recorded graph with sums in another order");
-  rough_ = runChoosing(recorded_, Precision::RoughSums, asExact);
+  rough_ = runChoosing(recorded_, Precision::RoughSums, asExact());
   allow();
   wanted_ = options_.precision == Precision::Float64 ? exact_.results
             : choosing_.empty()                      ? rounded_[0].results
@@ -79,13 +80,14 @@ void Trial::runToMeasure() {
 }
 
 // One run's roundings say little where a result has few numbers or they are sensitive to it.
-void Trial::roundOtherwise() {
-  if (rounded_.size() > 1 || options_.tolerance > 0) return;
+Deviation Trial::afterRoundings(llvm::function_ref<Deviation()> compare) {
+  const Deviation plain = compare();
+  if (plain.within || rounded_.size() > 1 || options_.tolerance > 0) return plain;
   tell("the recorded graph with other roundings");
-  const TakeChoice asExact = [&](size_t number, OpChoice& choice) { takeAsExact(number, choice); };
   for (uint64_t seed = 1; seed <= kRandomRoundings; ++seed)
-    rounded_.push_back(runChoosing(recorded_, Precision::Float64, asExact, seed));
+    rounded_.push_back(runChoosing(recorded_, Precision::Float64, asExact(), seed));
   allow();
+  return compare();
 }
 
 void Trial::allow() {
@@ -187,21 +189,19 @@ Deviation Trial::judge(const TrialResults& got) {
   if (options_.precision == Precision::Float64 ||
       options_.compile.pipeline.mode == NumericsMode::Strict || options_.tolerance > 0)
     return compare(got);
-  auto plain = [&] {
+  const Deviation plain = afterRoundings([&] {
     return deviationOf(got, wanted_, allowed_.results, &exact_.results, allowedOfBackend_.results);
-  };
-  if (!plain().within) roundOtherwise();
-  return byChoices(got, allowed_, options_.precision, plain());
+  });
+  return byChoices(got, allowed_, options_.precision, plain);
 }
 // And a backend may overflow as the graph's own dtypes do.
 Deviation Trial::judgeBackend(const TrialResults& got) {
-  auto plain = [&] {
+  const Deviation plain = afterRoundings([&] {
     return deviationOf(got, exact_.results, allowedOfBackend_.results,
                        options_.tolerance > 0 ? nullptr : &rounded_[0].results,
                        allowedOfBackend_.results);
-  };
-  if (!plain().within) roundOtherwise();
-  return byChoices(got, allowedOfBackend_, Precision::Float64, plain());
+  });
+  return byChoices(got, allowedOfBackend_, Precision::Float64, plain);
 }
 
 }  // namespace lathe

@@ -120,9 +120,9 @@ class Trial {
     double interpreter = 0, backend = 0;
   };
   void runToMeasure();
-  void roundOtherwise();
+  Deviation afterRoundings(llvm::function_ref<Deviation()> compare);
   void allow();
-  void takeAsExact(size_t number, OpChoice& choice) const;
+  TakeChoice asExact() const;
   Bounds boundsOf(DType dtype, llvm::function_ref<const Array&(const ChosenRun&)> of) const;
   ChosenRun runChoosing(mlir::ModuleOp module, Precision precision, const TakeChoice& take = {},
                         uint64_t roundings = 0) const;

@@ -27,7 +27,7 @@ class PatternSearch {
 
  private:
   // Each commutative op matches two ways, and the last op of a long chain may fit in none of them.
-  // The library's own patterns take a thousandth of this.
+  // The library's own patterns take some hundred steps at most.
   static constexpr int64_t kMostSteps = 100'000;
 
   struct Goal {

@@ -123,11 +123,10 @@ const TensorInfo* tableOf(const Program& program) {
   return table;
 }
 
-// Whole, or in the parts that numbers in few bits are: `lm_head.weight.q` and `.scale`.
-bool isRead(const Program& program, std::string_view name) {
+// Whole, or in the parts that numbers in few bits are.
+bool isRead(const Program& program, const Checkpoint& checkpoint, std::string_view name) {
   return std::ranges::any_of(weightsOf(program), [&](const TensorInfo* info) {
-    const std::string_view source = info->source();
-    return source == name || (source.starts_with(name) && source[name.size()] == '.');
+    return checkpoint.wholeOf(info->source()) == name;
   });
 }
 
@@ -136,7 +135,7 @@ std::vector<ExpectedWeight> redundantWeights(const Program& program, const Check
   std::vector<ExpectedWeight> redundant;
   auto add = [&](std::string_view name, Shape shape) {
     const CheckpointTensor* entry = checkpoint.entry(name);
-    if (!isRead(program, name) && entry)
+    if (!isRead(program, checkpoint, name) && entry)
       redundant.push_back({std::string(name), entry->dtype, std::move(shape)});
   };
   if (const TensorInfo* table = tableOf(program)) {
@@ -165,7 +164,7 @@ void checkShared(const Program& program, const Checkpoint& checkpoint) {
   const TensorInfo* table = tableOf(program);
   if (!table || !checkpoint.entry(table->source())) return;
   for (std::string_view name : kShared) {
-    if (isRead(program, name) || !checkpoint.entry(name)) continue;
+    if (isRead(program, checkpoint, name) || !checkpoint.entry(name)) continue;
     if (!areEqual(*checkpoint.find(table->source()), *checkpoint.find(name)))
       throw Error(ErrorCode::InvalidFile,
                   fmt::format("{}: {} has other values than {}, which the model uses in its place; "

@@ -316,31 +316,13 @@ TEST(Bisect, RefusesASizeOutsideItsRange) {
   }
 }
 
-// The reference, with a step behind the weights that makes something else of a tanh.
-class WrongBehindWeights final : public Backend {
- public:
-  std::string_view name() const override { return "wrong-behind-weights"; }
-  BackendFeatures features() const override { return {.weights = true}; }
-  std::string whyNot(mlir::Operation*) const override { return ""; }
-  std::vector<Step> layOut(const BackendRequest& request) const override {
-    std::vector<Step> steps = findBackend("reference").layOut(request);
-    steps.push_back({"odd-step", test::replaceAll<TanhOp, ErfOp>, true});
-    return steps;
-  }
-  std::vector<Step> lower(const BackendRequest&) const override { return {}; }
-  Program build(mlir::ModuleOp module, const BackendRequest& request) const override {
-    return findBackend("reference").build(module, request);
-  }
-};
-
 // Weights in few bits are asked for, and no mistake; one behind them is found all the same.
 TEST(Bisect, WeightsThatWereAskedForAreNotAccused) {
-  registerBackend(std::make_unique<WrongBehindWeights>());
   for (const char* formats : {"int8", "int4"}) {
     BisectOptions options;
     options.trial.compile.backendOptions.weights = parseWeightFormats(formats);
     EXPECT_EQ(bisect(Model().graph, options).culprit, Culprit::Nobody) << formats;
-    options.trial.compile.backend = "wrong-behind-weights";
+    options.trial.compile.backend = "wrong-step";
     const BisectResult wrong = bisect(Model().graph, options);
     EXPECT_EQ(wrong.culprit, Culprit::Step) << formats;
     EXPECT_EQ(wrong.step, "odd-step") << formats;

@@ -533,26 +533,9 @@ TEST(CheckNumerics, OneStepChangesTheWeights) {
   EXPECT_TRUE(rowOf(table, "quantize-weights").changesWeights);
 }
 
-// The reference with a step behind all others that changes nothing.
-class IdleStep final : public Backend {
- public:
-  std::string_view name() const override { return "idle-step"; }
-  BackendFeatures features() const override { return {.weights = true}; }
-  std::string whyNot(mlir::Operation*) const override { return ""; }
-  std::vector<Step> layOut(const BackendRequest& request) const override {
-    std::vector<Step> steps = findBackend("reference").layOut(request);
-    steps.push_back({"idle", [](mlir::ModuleOp) {}, true});
-    return steps;
-  }
-  std::vector<Step> lower(const BackendRequest&) const override { return {}; }
-  Program build(mlir::ModuleOp module, const BackendRequest& request) const override {
-    return findBackend("reference").build(module, request);
-  }
-};
-
 // Nor is a step behind it that changes nothing as far from the numbers as the quantization is.
 TEST(CheckNumerics, AnIdleStepBehindOtherWeightsChangesNothing) {
-  registerBackend(std::make_unique<IdleStep>());
+  registerBackend(std::make_unique<test::OddBackend>("idle-step", nullptr, nullptr));
   TrialOptions options;
   options.compile.backend = "idle-step";
   options.compile.backendOptions.weights = parseWeightFormats("int4");
@@ -560,8 +543,8 @@ TEST(CheckNumerics, AnIdleStepBehindOtherWeightsChangesNothing) {
   const NumericsRow& quantized = rowOf(table, "quantize-weights");
   EXPECT_TRUE(quantized.changesWeights);
   EXPECT_GT(quantized.deviation.absolute, 1e-3);
-  EXPECT_TRUE(rowOf(table, "idle").deviation.within);
-  EXPECT_EQ(rowOf(table, "idle").deviation.absolute, 0);
+  EXPECT_TRUE(rowOf(table, "odd-step").deviation.within);
+  EXPECT_EQ(rowOf(table, "odd-step").deviation.absolute, 0);
   EXPECT_TRUE(table.within);
 }
 

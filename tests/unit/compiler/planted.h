@@ -46,20 +46,23 @@ void replaceAll(mlir::ModuleOp module) {
   });
 }
 
-/// The reference backend with a step, or with a compiler, that does something else.
+/// The reference backend with a step behind its own, or with a compiler, that does something else.
 class OddBackend final : public Backend {
  public:
   using Change = void (*)(mlir::ModuleOp);
   OddBackend(std::string name, Change step, Change compiler)
       : name_(std::move(name)), step_(step), compiler_(compiler) {}
   std::string_view name() const override { return name_; }
+  BackendFeatures features() const override { return {.weights = true}; }
   std::string whyNot(mlir::Operation*) const override { return ""; }
-  std::vector<Step> layOut(const BackendRequest&) const override {
-    return {{"odd-step",
-             [this](mlir::ModuleOp m) {
-               if (step_) step_(m);
-             },
-             true}};
+  std::vector<Step> layOut(const BackendRequest& request) const override {
+    std::vector<Step> steps = findBackend("reference").layOut(request);
+    steps.push_back({"odd-step",
+                     [this](mlir::ModuleOp m) {
+                       if (step_) step_(m);
+                     },
+                     true});
+    return steps;
   }
   std::vector<Step> lower(const BackendRequest&) const override { return {}; }
   Program build(mlir::ModuleOp module, const BackendRequest& request) const override {
