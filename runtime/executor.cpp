@@ -297,7 +297,8 @@ void Executor::placeSlots(const BoundWeights& weights, const std::vector<Array>&
     size_t index = size_t(slot.index);
     switch (slot.kind) {
       case SlotKind::Arena:
-        pointers_[i] = arena + plan_.offsets[i];
+        // No call touches one without a place.
+        pointers_[i] = plan_.offsets[i] < 0 ? nullptr : arena + plan_.offsets[i];
         break;
       case SlotKind::Argument:
         pointers_[i] = place(inputs_[index]);

@@ -188,7 +188,7 @@ Calibration chose(size_t index, int64_t takenAt, double rate = 3e10) {
 
 TEST(Calibration, ABadMomentIsOutvoted) {
   auto way = [](const std::vector<Calibration>& measured) {
-    const ReadPattern& read = together(measured).reading[WeightKind::F32];
+    const ReadPattern read = together(measured).reading[WeightKind::F32];
     return std::pair(read.streams, read.prefetch);
   };
   const std::pair<int, int64_t> one{1, 0}, four{4, 1024};

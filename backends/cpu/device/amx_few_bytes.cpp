@@ -86,16 +86,17 @@ inline void prepareQuarter(const NextPiece& next, int quarter) {
   const int64_t end = next.lines * (quarter + 1) / 4;
   for (int64_t line = next.lines * quarter / 4; line < end; ++line) {
     const char* q = next.q + line * 256;
-    char* to = next.to + line * 512;
     for (int c = 0; c < 256; c += 64) {
       // Tiles take bytes from the L2 cache as fast.
       _mm_prefetch(q + next.prefetch + c, halves ? _MM_HINT_T0 : _MM_HINT_T1);
-      if constexpr (!halves) continue;
-      const __m512i words = _mm512_loadu_si512(q + c);
-      // 0x28: (a ^ b) & c
-      _mm512_storeu_si512(
-          to + c, _mm512_ternarylogic_epi32(_mm512_slli_epi16(words, 4), middle, high, 0x28));
-      _mm512_storeu_si512(to + 256 + c, _mm512_ternarylogic_epi32(words, middle, high, 0x28));
+      if constexpr (halves) {
+        char* to = next.to + line * 512 + c;
+        const __m512i words = _mm512_loadu_si512(q + c);
+        // 0x28: (a ^ b) & c
+        _mm512_storeu_si512(
+            to, _mm512_ternarylogic_epi32(_mm512_slli_epi16(words, 4), middle, high, 0x28));
+        _mm512_storeu_si512(to + 256, _mm512_ternarylogic_epi32(words, middle, high, 0x28));
+      }
     }
   }
 }

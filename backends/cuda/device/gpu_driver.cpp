@@ -103,7 +103,9 @@ void GpuDriver::closeAll() {
   ranks_.reset();
   staging_.reset();
   library_.reset();
-  if (workspace_) release(workspace_);
+  attention_.reset();
+  for (void* workspace : {workspace_, attentionWorkspace_})
+    if (workspace) release(workspace);
   for (auto& kernel : kernels_) api_.libraryUnload(kernel->library);
   if (stream_) api_.streamDestroy(stream_);
   api_.primaryCtxRelease(device_);

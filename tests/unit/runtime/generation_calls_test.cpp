@@ -339,7 +339,8 @@ TEST(TextOptions, LikeliestTokensAreAsManyAsAreAskedFor) {
   text.cancel();
   EXPECT_TRUE(text.ended());
   EXPECT_EQ(text.result().stopped, StopReason::Cancelled);
-  TextInProgress none(std::nullopt, {.newTokens = 1, .logProbabilities = 0}, Ids{0}, 64, 0);
+  const TextGenerationOptions withoutOthers{.newTokens = 1, .logProbabilities = 0};
+  TextInProgress none(std::nullopt, withoutOthers, Ids{0}, 64, 0);
   none.take(2, logits);
   EXPECT_TRUE(none.result().tokens[0].likeliest.empty());
   EXPECT_NEAR(none.result().tokens[0].logProbability, std::log(5.0 / 8), 1e-6);
