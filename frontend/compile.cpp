@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "frontend/entry_points.h"
 #include "frontend/graph_impl.h"
@@ -56,7 +57,11 @@ PatternLibrary allPatterns(mlir::MLIRContext* context, const CompileOptions& opt
 // Fills the caller's record while the pipeline runs.
 class Recording {
  public:
-  explicit Recording(const CompileOptions& options) : options_(options), record_(options.record) {}
+  explicit Recording(const CompileOptions& options) : options_(options), record_(options.record) {
+    // Of earlier stages.
+    if (record_)
+      for (const CompileRecord::Rewrite& r : record_->rewrites) applied_.emplace(r.what, r.at);
+  }
 
   void after(Stage stage, const std::string& step, mlir::ModuleOp module, const RewriteLog& log) {
     if (!record_) return;
@@ -66,6 +71,7 @@ class Recording {
       for (Contract c : e.weakened) weakened.emplace_back(rowOf(c).name);
       record_->rewrites.push_back({e.number, e.attempt, step, e.what, firstLine(e.at),
                                    std::move(weakened), firstPath(e.at)});
+      applied_.emplace(record_->rewrites.back().what, record_->rewrites.back().at);
     }
     // Canonicalization is done: what the user's patterns refuse now a built-in one may take next.
     if (step == "cse") noteDeclined(module);
@@ -88,7 +94,8 @@ class Recording {
     for (const NearMiss& near : findMisses(module, own, /*evenFar=*/true))
       if (near.pattern && near.miss.why >= Miss::Why::Where &&
           near.miss.matched >= near.pattern->opCount())
-        if (CompileRecord::Miss miss = missOf(near); !isTold(refused_, miss))
+        if (CompileRecord::Miss miss = missOf(near);
+            !applied_.contains(placeOf(miss)) && refusedAt_.insert(placeOf(miss)).second)
           refused_.push_back(std::move(miss));
   }
   void snapshot(Stage stage, const std::string& step, mlir::ModuleOp module) {
@@ -97,12 +104,18 @@ class Recording {
   }
 
  private:
+  // A pattern is told once of a line: as a miss, or as the rewrite that it came to in the end.
+  using Place = std::pair<std::string, std::string>;
+  static Place placeOf(const CompileRecord::Miss& miss) { return {miss.pattern, miss.at}; }
+
   void addMisses(mlir::ModuleOp module) {
     for (const NearMiss& near :
          findMisses(module, allPatterns(module.getContext(), options_), record_->wantFarMisses))
       record_->misses.push_back(missOf(near));
+    std::set<Place> told = applied_;
+    for (const CompileRecord::Miss& miss : record_->misses) told.insert(placeOf(miss));
     for (CompileRecord::Miss& miss : refused_)
-      if (!isTold(record_->misses, miss)) record_->misses.push_back(std::move(miss));
+      if (!told.contains(placeOf(miss))) record_->misses.push_back(std::move(miss));
     refused_.clear();
   }
   static CompileRecord::Miss missOf(const NearMiss& near) {
@@ -117,22 +130,11 @@ class Recording {
             "pattern",
             near.goal != nullptr};
   }
-  // A pattern is told once of a place: as a miss, or as the rewrite that it came to in the end.
-  bool isTold(const std::vector<CompileRecord::Miss>& misses,
-              const CompileRecord::Miss& miss) const {
-    auto isSame = [&](const CompileRecord::Miss& m) {
-      return m.pattern == miss.pattern && m.at == miss.at;
-    };
-    auto isApplied = [&](const CompileRecord::Rewrite& r) {
-      return r.what == miss.pattern && r.at == miss.at;
-    };
-    return std::ranges::any_of(misses, isSame) || std::ranges::any_of(record_->rewrites, isApplied);
-  }
-
   const CompileOptions& options_;
   CompileRecord* record_;
   size_t seen_ = 0, declined_ = 0;
   std::vector<CompileRecord::Miss> refused_;  // by the user's patterns, so far
+  std::set<Place> refusedAt_, applied_;
 };
 
 // Values outside the enumerations.

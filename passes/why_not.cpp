@@ -33,19 +33,14 @@ bool isNearer(const NearMiss& a, const NearMiss& b) {
   return std::pair(a.miss.matched > 0, a.miss.why) > std::pair(b.miss.matched > 0, b.miss.why);
 }
 
-const Goal* ownerOf(const DagPattern& p) {
-  for (const Goal& goal : fusionGoals())
-    if (goal.owns(p.name())) return &goal;
-  return nullptr;
-}
-
 // Of a fusion that the op is not meant for. By the root's name, or with other ops in most places,
-// every op would be near to something.
-bool isWorthTelling(const NearMiss& near) {
+// every op would be near to something: that other op, or another constant, is what its author
+// means, unless the pattern is the author's own.
+bool isWorthTelling(const NearMiss& near, bool isUsers) {
   if (near.goal || near.miss.why == Miss::Why::Declined) return true;
   const int matched = near.miss.matched, of = near.pattern->opCount();
   if (matched <= 1 || matched * 2 < of) return false;
-  return !(isStructural(near) || near.miss.why == Miss::Why::Constant) || !ownerOf(*near.pattern);
+  return isUsers || !(isStructural(near) || near.miss.why == Miss::Why::Constant);
 }
 
 // Empty if a pattern takes the op.
@@ -130,7 +125,8 @@ std::vector<NearMiss> findMisses(Operation* root, const PatternLibrary& library,
       // Beside what was meant no other built-in fusion is an answer, unless everything is asked
       // for.
       if (evenFar ||
-          (near.goal ? &near == &ofOp[0] : (!isMeant || isUsers(near)) && isWorthTelling(near)))
+          (near.goal ? &near == &ofOp[0]
+                     : (!isMeant || isUsers(near)) && isWorthTelling(near, isUsers(near))))
         misses.push_back(std::move(near));
   }
   if (evenFar) return misses;

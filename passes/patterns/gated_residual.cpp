@@ -31,7 +31,11 @@ void recordGatedResidual(DagPattern& p) {
     Operation* op = v.getDefiningOp();
     return isSharedByTokens(op->getOperand(0), type) || isSharedByTokens(op->getOperand(1), type);
   });
-  p.root(add(x, gated));
+  // The other way round it is a product with a gain, and a bias.
+  p.root(p.where(add(x, gated), "the sum with a value of its own shape", [](Value v) {
+    auto sum = v.getDefiningOp<AddOp>();
+    return sum.getA().getType() == v.getType() && sum.getB().getType() == v.getType();
+  }));
   p.replaceWith([=](Match& m) -> Value {
     Value g = m[gate], value = m[f];
     if (!isSharedByTokens(g, tensorType(m[gated]))) std::swap(g, value);

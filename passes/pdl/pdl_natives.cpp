@@ -86,7 +86,7 @@ constexpr NativeConstraint kConstraints[] = {
      splatBetween},
     {{"weight", "v: Value", "v is a checkpoint tensor, also behind casts"}, weight},
     {{"one_use", "v: Value", "v has one use"}, oneUse},
-    {{"rank", "v: Value, number: Attr", "v has this rank"}, rank},
+    {{"rank", "v: Value, count: Attr", "v has so many axes"}, rank},
     {{"dtype", "v: Value, type: Attr", "v has elements of this type"}, dtype},
     {{"dim", "v: Value, axis: Attr, size: Attr",
       "the axis of v (negative: from the back) has this size"},
@@ -159,6 +159,22 @@ std::string Native::kinds() const {
     rest = others;
   }
   return letters;
+}
+
+std::string_view whyNoArgument(std::string_view parameter, Attribute attribute) {
+  const bool isInteger = isa<IntegerAttr>(attribute) && !isa<BoolAttr>(attribute);
+  auto isOneOf = [&](std::initializer_list<std::string_view> names) {
+    return llvm::is_contained(names, parameter);
+  };
+  if (isOneOf({"count", "axis", "other", "size"})) return isInteger ? "" : "an integer";
+  if (parameter == "axes")
+    return isInteger || isa<DenseI64ArrayAttr>(attribute) ? "" : "an axis or array<i64: ...>";
+  if (parameter == "type") {
+    auto type = dyn_cast<TypeAttr>(attribute);
+    return type && dtypeOf(type.getValue()) ? "" : "a dtype of Lathe's: f32";
+  }
+  auto real = dyn_cast<FloatAttr>(attribute);
+  return isInteger || (real && !real.getValue().isNaN()) ? "" : "a number";
 }
 
 std::string pdllPrelude() {

@@ -36,6 +36,9 @@ struct NativeRewrite : Native {
 llvm::ArrayRef<NativeConstraint> nativeConstraints();
 llvm::ArrayRef<NativeRewrite> nativeRewrites();
 
+/// What an argument of this parameter is, "an integer"; nothing if the attribute is that.
+std::string_view whyNoArgument(std::string_view parameter, mlir::Attribute attribute);
+
 /// The declarations in PDLL, which `#include "lathe.pdll"` gives.
 std::string pdllPrelude();
 

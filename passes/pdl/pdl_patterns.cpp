@@ -179,6 +179,16 @@ void PdlReader::checkArguments(const Native& native, const char* what, Operation
   if (kinds != native.kinds())
     refuse(op, "native " + std::string(what) + " '" + std::string(native.name) + "' takes (" +
                    std::string(native.parameters) + ")");
+  SmallVector<StringRef> parameters;
+  StringRef(native.parameters).split(parameters, ", ");
+  for (auto [v, parameter] : llvm::zip_equal(arguments, parameters)) {
+    auto source = attributes_.find(v);
+    if (source == attributes_.end() || !source->second.constant) continue;
+    const StringRef name = parameter.split(':').first;
+    if (auto expected = whyNoArgument(name, source->second.constant); !expected.empty())
+      refuse(op, "'" + name.str() + "' of '" + std::string(native.name) + "' is " +
+                     printed(source->second.constant) + ", expected " + std::string(expected));
+  }
 }
 
 PdlReader::SplitAttributes PdlReader::splitAttributes(pdl::OperationOp op) const {

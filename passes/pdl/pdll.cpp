@@ -75,7 +75,9 @@ std::string pdlFromPdll(const std::string& path, const std::string& toolFolder) 
     return readWholeFile(output, kPatternFile);
   while (words.ends_with('\n')) words.pop_back();
   // A tool that crashed printed its stack: that is no help.
-  if (status < 0) words = "mlir-pdll ended badly" + (why.empty() ? "" : ": " + why);
+  if (status < 0)
+    words = "mlir-pdll ended badly" + (why.empty() ? "" : ": " + why) +
+            "; does the file include itself?";
   throw Error(ErrorCode::InvalidFile,
               path + ": " + (words.empty() ? "mlir-pdll refused the file" : words));
 }

@@ -345,12 +345,50 @@ TEST_F(PatternFilesTest, UnknownNamesAreErrors) {
 }
 
 TEST_F(PatternFilesTest, NativesTakeTheirArguments) {
-  refuses(ErrorCode::InvalidFile, "native constraint 'rank' takes (v: Value, number: Attr)",
+  refuses(ErrorCode::InvalidFile, "native constraint 'rank' takes (v: Value, count: Attr)",
           pattern(kExp + "apply_native_constraint \"rank\"(%x : !pdl.value)", kAbs));
   refuses(ErrorCode::InvalidFile, "native rewrite 'product' takes (x: Attr, y: Attr)",
           pattern(kExp,
                   "%a = apply_native_rewrite \"product\"(%x, %x : !pdl.value, !pdl.value) : "
                   "!pdl.attribute\n" +
+                      kAbs));
+  // And of a kind that some value can meet.
+  auto constraint = [](const std::string& name, const std::string& attribute) {
+    return pattern(
+        kExp + "%a = attribute = " + attribute + "\n%i = attribute = 0\n" +
+            "apply_native_constraint \"" + name + "\"(" +
+            (name == "same_dim" ? "%x, %i, %x, %a : !pdl.value, !pdl.attribute, " : "%x, %a : ") +
+            "!pdl.value, !pdl.attribute)",
+        kAbs);
+  };
+  const struct {
+    const char *constraint, *attribute, *message;
+  } never[] = {
+      {"rank", "\"two\"", "'count' of 'rank' is \"two\", expected an integer"},
+      {"rank", "true", "'count' of 'rank' is true, expected an integer"},
+      {"same_dim", "2.5", "'other' of 'same_dim' is 2.500000e+00 : f64, expected an integer"},
+      {"dtype", "tensor<3xf32>", "'type' of 'dtype' is tensor<3xf32>, expected a dtype"},
+      {"dtype", "f80", "'type' of 'dtype' is f80, expected a dtype"},
+      {"splat", "\"1\"", "'number' of 'splat' is \"1\", expected a number"},
+      {"splat", "0x7FF8000000000000 : f64", "'number' of 'splat' is 0x7FF8"},
+      {"last_axis", "1.0", "'axes' of 'last_axis' is 1.000000e+00 : f64, expected an axis or"},
+  };
+  for (const auto& n : never)
+    refuses(ErrorCode::InvalidFile, n.message, constraint(n.constraint, n.attribute));
+  const std::pair<const char*, const char*> some[] = {{"rank", "1"},
+                                                      {"dtype", "f32"},
+                                                      {"splat", "1"},
+                                                      {"splat", "1.5"},
+                                                      {"splat", "0xFFF0000000000000 : f64"},
+                                                      {"last_axis", "-1"},
+                                                      {"last_axis", "array<i64: 0>"}};
+  for (const auto& [name, attribute] : some)
+    EXPECT_NO_THROW(parsePatterns(context_.get(), constraint(name, attribute), "p.mlir"))
+        << name << " " << attribute;
+  refuses(ErrorCode::InvalidFile, "'x' of 'product' is \"2\", expected a number",
+          pattern(kExp,
+                  "%two = attribute = \"2\"\n%a = apply_native_rewrite \"product\"(%two, %two : "
+                  "!pdl.attribute, !pdl.attribute) : !pdl.attribute\n" +
                       kAbs));
 }
 

@@ -51,6 +51,36 @@ TEST(WhyNot, SaysNothingOfWhatIsFused) {
   EXPECT_TRUE(whyNot(g).empty());
 }
 
+// What has the ops of half a fusion is none of its own: a gain and a bias, heads that are turned
+// round and rotated without a norm, an activation that is no gate.
+TEST(WhyNot, SaysNothingOfOtherOpsThanAreMeant) {
+  Graph g;
+  Dim n = g.dim("n", 1, 64);
+  Tensor x = g.input("x", DType::F32, {n, 8});
+  Tensor gain = g.input("gain", DType::F32, {8}), bias = g.input("bias", DType::F32, {8});
+  g.output("affine", x * gain + bias);
+  Tensor heads = transpose(reshape(x, {n, 2, 4}), {1, 0, 2});
+  Tensor angles = g.input("angles", DType::F32, {n, 2});
+  g.output("turned", fused::rope(heads, angles, angles, Pairing::half));
+  g.output("gelu", x * 0.5 * (tanh((x + x * x * x * 0.044715) * 0.7978845608) + 1.0));
+  for (const CompileRecord::Miss& m : whyNot(g)) ADD_FAILURE() << m.op << ": " << m.reason;
+  // Of a pattern of the user's own it is worth telling.
+  WhyNotOptions options;
+  options.compile.pipeline.patterns =
+      test::planted({[](PatternLibrary& library, mlir::MLIRContext* c) {
+        addPattern(library, c, "mine", [](DagPattern& p) {
+          Tensor y = p.any();
+          p.root(mul(mul(mul(y, y), y), p.constant(0.04)));
+          p.replaceWith(y);
+          p.approximate();
+        });
+      }});
+  const auto misses = whyNot(g, options);
+  ASSERT_FALSE(misses.empty());
+  for (const CompileRecord::Miss& m : misses) EXPECT_EQ(m.pattern, "mine") << m.reason;
+  EXPECT_EQ(misses[0].constraint, "constant");
+}
+
 TEST(WhyNot, NamesTheBackendThatExpandedAFusion) {
   Graph g;
   Dim n = g.dim("n", 1, 64);
