@@ -187,6 +187,13 @@ std::string ConfigReader::text(std::string_view key, std::string_view otherwise)
   return value ? value->asString() : std::string(otherwise);
 }
 
+void ConfigReader::expect(std::string_view key, std::string_view wanted) {
+  if (text(key, wanted) != wanted)
+    throw at(key).error(
+        fmt::format("not supported: expected \"{}\", got {}", wanted, at(key).show()),
+        ErrorCode::Unsupported);
+}
+
 void ConfigReader::ignore(std::initializer_list<std::string_view> keys) {
   for (std::string_view key : keys) read_->emplace(key);
 }

@@ -51,6 +51,20 @@ class Metadata {
   double number(std::string_view key, double otherwise) {
     return find(key) ? number(key) : otherwise;
   }
+  // A number above 0, for bases, and one between 0 and 1 for epsilons: what config.json asks of
+  // them, told with the file's own key.
+  double positive(std::string_view key, double otherwise) {
+    const double v = number(key, otherwise);
+    if (!(v > 0)) throw at(key).error("expected a number > 0, got " + at(key).show());
+    return v;
+  }
+  double epsilon(std::string_view key) {
+    const double v = number(key);
+    if (!(v > 0 && v < 1))
+      throw at(key).error("expected a number between 0 and 1, both excluded, got " +
+                          at(key).show());
+    return v;
+  }
   void finish(std::string_view family) const {
     for (auto& [key, value] : file_.header().metadata) {
       if (!key.starts_with(prefix_ + ".")) continue;
@@ -91,8 +105,14 @@ std::vector<double> factorsIn(const std::vector<GgufFile>& parts, std::string_vi
 // Linear and yarn are numbers; factors of single frequencies are tensors. Llama 3's rule comes as
 // such factors, too: they are those of longrope, the same for all lengths, with no further scale.
 void addRope(Json& config, Metadata& data, const std::vector<GgufFile>& parts) {
-  config["rope_theta"] = data.number("rope.freq_base", 10000);
-  const double factor = data.number("rope.scaling.factor", 1);
+  config["rope_theta"] = data.positive("rope.freq_base", 10000);
+  double factor = data.number("rope.scaling.factor", 1);
+  // ggml's zero for no scaling.
+  if (factor == 0) factor = 1;
+  if (factor < 1)
+    throw data.at("rope.scaling.factor")
+        .error("expected a factor >= 1, or 0 for none, got " +
+               data.at("rope.scaling.factor").show());
   // A factor without a type is linear's, as ggml reads it; linear by 1 is none.
   const GgufValue* typeValue = data.find("rope.scaling.type");
   std::string type(typeValue ? typeValue->asString() : "linear");
@@ -145,7 +165,7 @@ void addSizes(Json& config, Metadata& data, const std::vector<GgufFile>& parts) 
   config["num_attention_heads"] = heads;
   config["num_key_value_heads"] = data.size("attention.head_count_kv", kMaxHeads, heads);
   config["max_position_embeddings"] = data.size("context_length", kMaxPositions);
-  config["rms_norm_eps"] = data.number("attention.layer_norm_rms_epsilon");
+  config["rms_norm_eps"] = data.epsilon("attention.layer_norm_rms_epsilon");
   const int64_t hidden = config["hidden_size"];
   const int64_t key =
       data.size("attention.key_length", kMaxHeads, std::max<int64_t>(hidden / heads, 1));
@@ -154,6 +174,10 @@ void addSizes(Json& config, Metadata& data, const std::vector<GgufFile>& parts) 
         .unsupported(fmt::format("expected {}, as keys have", key));
   config["head_dim"] = key;
   const int64_t rotated = data.size("rope.dimension_count", kMaxHeads, key);
+  if (const GgufValue* given = data.find("rope.dimension_count");
+      given && (rotated % 2 || rotated > key))
+    throw given->error(
+        fmt::format("expected an even number up to a head's {}, got {}", key, rotated));
   if (rotated != key) config["partial_rotary_factor"] = double(rotated) / double(key);
   config["tie_word_embeddings"] = findTensor(parts, "output.weight") == nullptr;
   if (const GgufValue* causal = data.find("attention.causal"); causal && !causal->asBool())
@@ -245,7 +269,7 @@ void addOwn(Json& config, std::string_view name, Metadata& data,
     config["final_logit_softcapping"] = nullptr;
     if (data.find("final_logit_softcapping"))
       config["final_logit_softcapping"] = data.number("final_logit_softcapping");
-    config["rope_local_base_freq"] = data.number("rope.freq_base_swa", 10000);
+    config["rope_local_base_freq"] = data.positive("rope.freq_base_swa", 10000);
     if (data.find("attention.sliding_window_pattern"))
       config["sliding_window_pattern"] = data.size("attention.sliding_window_pattern", kMaxLayers);
   } else if (name == "phi3" || config["model_type"] == "mistral" ||

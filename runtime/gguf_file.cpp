@@ -381,6 +381,11 @@ class GgufParser {
       end = tensor.offset + tensor.bytes;
       tensor.offset += start;
     }
+    where_ = "the data";
+    // Writers fill up the last tensor's bytes, too, as if another one followed.
+    if (start + aligned(end) < bytes_.size())
+      fail(fmt::format("its tensors end at byte {}, the file has {}", start + aligned(end),
+                       bytes_.size()));
   }
 
   std::span<const std::byte> bytes_;

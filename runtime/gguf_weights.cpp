@@ -254,6 +254,12 @@ std::vector<GgufFile> openGgufParts(const std::string& path) {
     if (file.at("split.no").asInt(0, 9999) != i || file.at("split.count").asInt(0, 9999) != count)
       throw file.at("split.no").error(fmt::format("expected part {} of {}", i, count));
   }
+  uint64_t tensors = 0;
+  for (const GgufFile& file : parts) tensors += file.header().tensors.size();
+  const GgufValue* expected = parts[0].find("split.tensors.count");
+  if (expected && expected->asInt(0, INT64_MAX) != int64_t(tensors))
+    throw expected->error(
+        fmt::format("expected the {} tensors of all files, got {}", tensors, expected->show()));
   return parts;
 }
 
@@ -274,7 +280,7 @@ StoredWeights readGgufWeights(const std::string& path) {
         auto rows = std::make_shared<const Rows>(file, tensor, std::move(weight));
         if (!weights.emplace(name, stored(name, rows, file.path(), lessOne)).second)
           throw Error(ErrorCode::InvalidFile,
-                      fmt::format("{}: tensor {}: {} is given twice", file.path(),
+                      fmt::format("{}: tensor {}: given twice, as {}", file.path(),
                                   inQuotes(tensor.name), name));
       }
   return weights;

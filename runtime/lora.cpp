@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -19,8 +20,8 @@ namespace fs = std::filesystem;
 
 struct LoraConfig {
   explicit LoraConfig(const JsonValue& root) : json(root), reader(root) {
-    expectText("peft_type", "LORA");
-    expectText("bias", "none");
+    reader.expect("peft_type", "LORA");
+    reader.expect("bias", "none");
     rank = reader.at("r").asInt(1, kMaxHidden);
     alpha = reader.number("lora_alpha", 8);
     isStabilized = reader.flag("use_rslora", false);
@@ -30,6 +31,7 @@ struct LoraConfig {
                        [](const JsonValue& v) { return double(v.asInt(1, kMaxHidden)); });
     alphas = patternsOf("alpha_pattern", [](const JsonValue& v) { return v.asDouble(); });
     keepsTies = reader.flag("ensure_weight_tying", false);
+    if (auto modules = reader.find("modules_to_save")) saved = modules->elements();
     // Some ways to begin change the model's own weights, which the adapter then does not fit.
     if (auto begin = reader.find("init_lora_weights"); begin && !begin->isBool()) {
       const std::string& way = begin->asString();
@@ -59,15 +61,11 @@ struct LoraConfig {
   int64_t rank = 0;
   double alpha = 0;
   bool isStabilized = false, isTransposed = false, hasMagnitudes = false, keepsTies = false;
+  std::vector<JsonValue> saved;  // names of modules that were trained whole
 
  private:
   using Patterns = std::vector<std::pair<Regex, double>>;
 
-  void expectText(const char* key, const char* text) {
-    if (auto value = reader.find(key); value && value->asString() != text)
-      throw value->error(fmt::format("expected \"{}\", got {}", text, value->show()),
-                         ErrorCode::Unsupported);
-  }
   Patterns patternsOf(const char* key, double (*number)(const JsonValue&)) {
     Patterns patterns;
     if (auto object = reader.find(key))
@@ -111,6 +109,7 @@ class Adapter {
     for (const SafetensorsEntry& e : file_->tensors()) sort(e, modules, folder.replaced);
     for (auto& [module, parts] : modules) folder.updates.push_back(updateOf(module, parts));
     if (folder.updates.empty()) throw error("holds no lora_A and lora_B");
+    for (const JsonValue& module : config_.saved) expectSaved(module);
     return folder;
   }
 
@@ -159,7 +158,18 @@ class Adapter {
       throw error(
           fmt::format("tensor {}: the model has no {} of that shape", inQuotes(e.name), own));
     whole->second = storedIn(file_, e, whole->first);
+    whole_.insert(whole->first);
     if (!config_.keepsTies) replaced.push_back(whole->first);
+  }
+
+  // Every weight of a module that was trained whole is in the file; the table has the tensors of
+  // updates, too. PEFT lists names that a model may have: one that it has not is no mistake.
+  void expectSaved(const JsonValue& module) const {
+    for (auto& [name, weight] : weights_)
+      if (("." + name).find("." + module.asString() + ".") != std::string::npos &&
+          name.find(".lora_") == std::string::npos && !whole_.contains(name))
+        throw module.error(fmt::format("{} was trained whole, but {} has no {}", module.show(),
+                                       file_->path(), name));
   }
 
   // The name that a weight of the model has in its own checkpoint.
@@ -218,6 +228,7 @@ class Adapter {
   const std::string prefix_;
   const LoraConfig config_;
   const std::shared_ptr<const SafetensorsFile> file_;
+  std::set<std::string> whole_;
 };
 
 }  // namespace

@@ -52,7 +52,8 @@ std::string readWholeStream(std::FILE* stream, const std::string& name, const Fi
 /// library opens.
 void expectRegularFile(const std::string& path);
 /// The same of a shared library for the loader, which maps the segments that it names without
-/// asking how long the file is: a shorter one would end the process where it is touched.
+/// asking how long the file is: a shorter one would end the process where it is touched. Another
+/// processor's is refused, too.
 void expectWholeLibrary(const std::string& path);
 
 /// A regular file mapped copy-on-write: the file itself is never changed, and a write through a

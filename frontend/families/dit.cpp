@@ -99,13 +99,6 @@ class Dit {
   const FamilyOptions options_;
 };
 
-void expect(ConfigReader& config, const char* key, std::string_view wanted) {
-  if (config.text(key, wanted) != wanted)
-    throw config.at(key).error(
-        "not supported: expected \"" + std::string(wanted) + "\", got " + config.at(key).show(),
-        ErrorCode::Unsupported);
-}
-
 }  // namespace
 
 // forward: hidden_states f32 [batch, channels, side, side], timestep f32 [batch], class_labels i64
@@ -126,8 +119,8 @@ Graph builders::dit(ConfigReader& config, const FamilyOptions& options) {
   c.normEps = config.epsilon("norm_eps", 1e-5);
   c.qkvBias = config.flag("attention_bias", true);
   c.affine = config.flag("norm_elementwise_affine", false);
-  expect(config, "norm_type", "ada_norm_zero");
-  expect(config, "activation_fn", "gelu-approximate");
+  config.expect("norm_type", "ada_norm_zero");
+  config.expect("activation_fn", "gelu-approximate");
   // Of other models of that class, and which arithmetic their products have.
   config.ignore({"norm_num_groups", "upcast_attention", "_class_name", "_diffusers_version"});
   Graph g("dit");

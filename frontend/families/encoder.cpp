@@ -18,9 +18,7 @@ EncoderConfig readEncoder(ConfigReader& config, const FamilyOptions& options,
   c.tokenTypes = config.size("type_vocab_size", kMaxVocabulary, defaults.tokenTypes);
   c.padId = defaults.padId;
   if (auto pad = config.find("pad_token_id")) c.padId = pad->asInt(0, c.vocabSize - 1);
-  if (auto kind = config.find("position_embedding_type"); kind && kind->asString() != "absolute")
-    throw kind->error("not supported: expected \"absolute\", got " + kind->show(),
-                      ErrorCode::Unsupported);
+  config.expect("position_embedding_type", "absolute");
   // Plans of the first checkpoints' writers for a pooler that never came.
   config.ignore({"directionality", "pooler_type", "pooler_fc_size", "pooler_num_attention_heads",
                  "pooler_num_fc_layers", "pooler_size_per_head"});

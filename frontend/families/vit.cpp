@@ -61,9 +61,7 @@ VitConfig readVit(ConfigReader& config, const FamilyOptions& options) {
   c.qkvBias = config.flag("qkv_bias", true);
   c.activation = readActivation(config, "hidden_act", "gelu");
   c.pooled = config.size("pooler_output_size", kMaxHidden, c.hiddenSize);
-  if (const std::string act = config.text("pooler_act", "tanh"); act != "tanh")
-    throw config.at("pooler_act")
-        .error("not supported: expected \"tanh\", got \"" + act + "\"", ErrorCode::Unsupported);
+  config.expect("pooler_act", "tanh");
   // Of masked image modeling.
   config.ignore({"encoder_stride"});
   return c;

@@ -205,7 +205,13 @@ OnnxModel Importer::import() {
     if (!value) fail(ErrorCode::InvalidFile, fmt::format("no node makes output '{}'", output.name));
     if (value->kind == Value::Kind::Sequence || value->kind == Value::Kind::Absent)
       fail(ErrorCode::Unsupported, fmt::format("output '{}' is no tensor", output.name));
-    main_.output(output.name, recorded(*value), foreignLine(file_->path(), unsigned(number_)));
+    const Tensor made = recorded(*value);
+    const auto declared = output.kind == "tensor" ? dtypeOf(output.type) : std::nullopt;
+    if (declared && *declared != made.dtype())
+      fail(ErrorCode::InvalidFile,
+           fmt::format("output '{}': declared {}, its node makes {}", output.name,
+                       nameOf(output.type), nameOf(elementTypeOf(made.dtype()))));
+    main_.output(output.name, made, foreignLine(file_->path(), unsigned(number_)));
     outputs_.emplace_back(output.name);
   }
   return {std::move(main_), inputs_, outputs_, Checkpoint::open(file_->path())};

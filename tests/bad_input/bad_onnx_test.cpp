@@ -89,6 +89,9 @@ TEST_F(BadOnnx, TypesAndShapes) {
   expect(ErrorCode::InvalidFile, model(node("Relu") + bytes(12, valueInfo("y", 1, {4}))),
          "no node before it makes its input 'x'");
   expect(ErrorCode::InvalidFile, model(kPorts), "no node makes output 'y'");
+  const std::string half = bytes(11, valueInfo("x", 1, {4})) + bytes(12, valueInfo("y", 10, {4}));
+  expect(ErrorCode::InvalidFile, model(node("Relu") + half),
+         "output 'y': declared FLOAT16, its node makes FLOAT");
   expect(
       ErrorCode::InvalidFile,
       model(node("Transpose", bytes(5, bytes(1, "perm") + number(8, 7) + number(20, 7))) + kPorts),

@@ -92,7 +92,7 @@ MUTANTS = [
            "typeValue->asString() : \"linear\");",
            "typeValue->asString() : \"none\");",
            "a factor of rotations without a type is passed over",
-           ("gguf_test",)),
+           ("gguf_config_test:*AFactorWithout*",)),
     Mutant("families/clip-bare-tower", "frontend/families/clip.cpp",
            "options.hasWeight(bareWeight) ? \"\" : prefix;",
            "options.hasWeight(bareWeight) ? prefix : prefix;",

@@ -2,6 +2,10 @@
 // The loader of backends in shared libraries: what it refuses, and what a program needs one for.
 #include "lathe/runtime/backend_plugin.h"
 
+#include <elf.h>
+
+#include <algorithm>
+#include <cstring>
 #include <filesystem>
 
 #include "lathe/runtime/session.h"
@@ -50,11 +54,25 @@ TEST(BackendPluginTest, WhatIsNoPluginIsRefused) {
   for (const BackendPlugin* plugin : backendPlugins()) EXPECT_STRNE(plugin->name, "idle");
 }
 
+// Where the last part ends that the loader maps; what a debugger reads follows.
+size_t mappedEnd(const std::string& library) {
+  Elf64_Ehdr header;
+  std::memcpy(&header, library.data(), sizeof header);
+  size_t end = 0;
+  for (size_t i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    std::memcpy(&segment, library.data() + header.e_phoff + i * sizeof segment, sizeof segment);
+    if (segment.p_type == PT_LOAD) end = std::max(end, segment.p_offset + segment.p_filesz);
+  }
+  return end;
+}
+
 // The loader would map what is not there, and the process end where it looks at it.
 TEST(BackendPluginTest, ALibraryThatEndsEarlyIsRefused) {
   const test::TemporaryFolder folder;
   const std::string whole = test::readFile(LATHE_BINARY_DIR "/lib/liblathe_runtime.so");
-  for (const size_t size : {size_t(64), size_t(100), size_t(3000), whole.size() / 2}) {
+  const size_t mapped = mappedEnd(whole);
+  for (const size_t size : {size_t(64), size_t(100), size_t(3000), mapped / 2, mapped - 1}) {
     const std::string path = folder.write("short.so", whole.substr(0, size));
     expectError(ErrorCode::InvalidFile,
                 "short.so: the shared library ends early, after " + std::to_string(size) + " bytes",
@@ -65,6 +83,18 @@ TEST(BackendPluginTest, ALibraryThatEndsEarlyIsRefused) {
     expectError(ErrorCode::InvalidFile, "expected a shared library",
                 [&] { loadBackendPlugin(path); });
   }
+}
+
+TEST(BackendPluginTest, ALibraryOfAnotherProcessorIsRefused) {
+  const test::TemporaryFolder folder;
+  std::string library = test::readFile(LATHE_BINARY_DIR "/lib/liblathe_runtime.so");
+  const size_t machine = 18;  // of the ELF header, two bytes
+  const int own = library[machine];
+  library[machine] = char(own ^ 1);
+  expectError(ErrorCode::InvalidFile,
+              "other.so: the shared library is for another processor: ELF machine " +
+                  std::to_string(own ^ 1) + ", expected " + std::to_string(own),
+              [&] { loadBackendPlugin(folder.write("other.so", library)); });
 }
 
 TEST(BackendPluginTest, OneNameIsLoadedOnceForEachSide) {

@@ -75,6 +75,44 @@ TEST(GgufConfig, AnyOfThreeTokensEndsAText) {
   EXPECT_THROW(Model("llama").with(keys + "bos_token_id", 10u).config(), Error);
 }
 
+TEST(GgufConfig, AFactorWithoutATypeIsLinear) {
+  auto scalingOf = [](float factor) {
+    return Model("qwen3")
+        .with("rope.scaling.factor", factor)
+        .config()
+        .value("rope_scaling", json());
+  };
+  EXPECT_EQ(scalingOf(4), json::parse(R"({"rope_type": "linear", "factor": 4.0})"));
+  EXPECT_EQ(scalingOf(1), nullptr);
+  EXPECT_EQ(scalingOf(0), nullptr) << "ggml's zero for none";
+}
+
+// What a family refuses of config.json is told with the key that the file has.
+TEST(GgufConfig, NumbersOutOfTheirRangesAreToldByTheirKeys) {
+  const struct {
+    const char* key;
+    test::Value value;
+    const char* message;
+  } cases[] = {
+      {"rope.freq_base", 0.0f, "expected a number > 0, got 0"},
+      {"attention.layer_norm_rms_epsilon", 0.0f, "expected a number between 0 and 1, both excl"},
+      {"attention.layer_norm_rms_epsilon", 1.0f, "expected a number between 0 and 1, both excl"},
+      {"rope.scaling.factor", 0.5f, "expected a factor >= 1, or 0 for none, got 0.5"},
+      {"rope.dimension_count", 7u, "expected an even number up to a head's 16, got 7"},
+      {"rope.dimension_count", 18u, "expected an even number up to a head's 16, got 18"},
+  };
+  for (const auto& c : cases)
+    expectError(ErrorCode::InvalidFile, std::string("llama.") + c.key + ": " + c.message,
+                [&] { Model("llama").with(c.key, c.value).config(); });
+  expectError(ErrorCode::InvalidFile, "gemma3.rope.freq_base_swa: expected a number > 0, got -1",
+              [] {
+                Model("gemma3")
+                    .with("attention.sliding_window", 64u)
+                    .with("rope.freq_base_swa", -1.0f)
+                    .config();
+              });
+}
+
 // ggml multiplies its own factor, 1 + 0.1 ln(factor), with the one that is written.
 TEST(GgufConfig, YarnHasTheTemperatureOfBothFactors) {
   auto yarn = [](float attention) {

@@ -389,7 +389,7 @@ TEST(GgufHeaders, TensorsAreRefusedInWholeSentences) {
     return refusalOf(Writer().begin(1, 0).tensor("t", dims, type, offset).data(256));
   };
   const std::string t = "x.gguf: tensor \"t\": ";
-  EXPECT_EQ(refusal({2, 2, 2, 2}, 0, 0), "");
+  EXPECT_EQ(refusalOf(Writer().begin(1, 0).tensor("t", {2, 2, 2, 2}, 0, 0).data(64)), "");
   EXPECT_EQ(refusal({1, 1, 1, 1, 1}, 0, 0), t + "expected 1 to 4 dims, got 5");
   EXPECT_EQ(refusal({4, 0}, 0, 0), t + "dim 1 is 0");
   EXPECT_EQ(refusal({uint64_t(1) << 63}, 0, 0), t + "dim 0 is 9223372036854775808");

@@ -9,6 +9,7 @@
 #include "lathe/runtime/safetensors.h"
 #include "runtime/lora.h"
 #include "runtime/quantized_folder.h"
+#include "tests/unit/gguf_writer.h"
 #include "tests/unit/test_files.h"
 
 namespace lathe {
@@ -723,6 +724,7 @@ TEST(WeightFolders, AdaptersThatDoNotFitAreRefused) {
   ASSERT_EQ(good.updates().size(), 1u);
   EXPECT_EQ(good.updates()[0].scale, 3);
   EXPECT_EQ(good.find("a.n.weight")->at(1), 8) << "trained whole";
+  EXPECT_NO_THROW(write(trained, config("modules_to_save", {"n", "score"})));
   EXPECT_EQ(write(fits, config("use_rslora", true)).updates()[0].scale, 3);
   EXPECT_EQ(write(fits, {{"peft_type", "LORA"}, {"r", 1}}).updates()[0].scale, 8);
   // The scale is a share of the rank or, stabilized, of its root.
@@ -735,7 +737,7 @@ TEST(WeightFolders, AdaptersThatDoNotFitAreRefused) {
   EXPECT_EQ(write(four, rank4).updates()[0].scale, 3.0 / 2);
   // What the tensors say themselves, and what was of training.
   json noted = rank1;
-  for (const std::string_view note : kLoraNotes) noted[std::string(note)] = "x";
+  for (const std::string_view note : kLoraNotes) noted[std::string(note)] = json::array({"x"});
   noted["bias"] = "none";
   for (const json& way :
        {json(true), json(false), json("gaussian"), json("eva"), json("orthogonal")}) {
@@ -815,6 +817,9 @@ TEST(WeightFolders, AdaptersThatDoNotFitAreRefused) {
            {with(fits, magnitudes, magnitude), rank1, bad,
             "a lora_magnitude_vector, but use_dora says false"},
            {with(fits, magnitudes, whole), config("use_dora", true), bad, "expected 3 magnitudes"},
+           {fits, config("modules_to_save", {"n"}), bad, "\"n\" was trained whole, but"},
+           {fits, config("modules_to_save", {"a"}), bad, "has no a.n.weight"},
+           {fits, config("modules_to_save", "n"), bad, "modules_to_save: expected an array"},
            {fits, config("peft_type", "LOHA"), unsupported, "expected \"LORA\", got \"LOHA\""},
            {fits, config("bias", "all"), unsupported, "expected \"none\", got \"all\""},
            {fits, config("init_lora_weights", "pissa"), unsupported, "got \"pissa\""},
@@ -845,36 +850,15 @@ TEST(WeightFolders, ShardsAreWhereTheIndexSaysSo) {
 
 TEST(WeightFolders, PartsOfAGgufModelAreOne) {
   const TemporaryFolder folder;
-  auto write = [&](int part, std::string_view tensor, uint16_t count = 3) {
-    std::string file = "GGUF";
-    auto number = [&file](auto value) {
-      file.append(reinterpret_cast<const char*>(&value), sizeof value);
-    };
-    auto text = [&](std::string_view value) {
-      number(uint64_t(value.size()));
-      file += value;
-    };
-    auto key = [&](std::string_view name, uint16_t value) {
-      text(name);
-      number(uint32_t(GgufType::U16));
-      number(value);
-    };
-    number(uint32_t(3));
-    number(uint64_t(1));
-    number(uint64_t(3));
-    text("general.architecture");
-    number(uint32_t(GgufType::String));
-    text("llama");
-    key("split.no", uint16_t(part));
-    key("split.count", count);
-    text(tensor);
-    number(uint32_t(1));
-    number(uint64_t(4));
-    number(uint32_t(0));  // F32
-    number(uint64_t(0));
-    file.resize((file.size() + 31) / 32 * 32);
-    for (int i = 0; i < 4; ++i) number(float(10 * part + i));
-    return folder.write("m-0000" + std::to_string(part + 1) + "-of-00003.gguf", file);
+  auto write = [&](int part, std::string_view tensor, uint16_t count = 3, int32_t all = 3) {
+    test::GgufWriter file;
+    file.begin(1, 4).key("general.architecture", GgufType::String).text("llama");
+    file.key("split.no", GgufType::U16).number(uint16_t(part));
+    file.key("split.count", GgufType::U16).number(count);
+    file.key("split.tensors.count", GgufType::I32).number(all);
+    file.tensor(tensor, {4}, 0, 0).data(0);
+    for (int i = 0; i < 4; ++i) file.number(float(10 * part + i));
+    return folder.write("m-0000" + std::to_string(part + 1) + "-of-00003.gguf", file.bytes());
   };
   const std::string first = write(0, "output_norm.weight");
   write(1, "blk.0.attn_norm.weight");
@@ -885,6 +869,15 @@ TEST(WeightFolders, PartsOfAGgufModelAreOne) {
                                       "model.layers.0.post_attention_layernorm.weight",
                                       "model.norm.weight"}));
   EXPECT_EQ(checkpoint.find("model.layers.0.post_attention_layernorm.weight")->at(3), 23);
+  write(0, "output_norm.weight", 3, 4);
+  test::expectError(ErrorCode::InvalidFile,
+                    "split.tensors.count: expected the 3 tensors of all files, got 4",
+                    [&] { Checkpoint::open(first); });
+  write(0, "output_norm.weight");
+  write(1, "output_norm.weight");
+  test::expectError(ErrorCode::InvalidFile,
+                    "m-00002-of-00003.gguf: tensor \"output_norm.weight\": given twice",
+                    [&] { Checkpoint::open(first); });
   // Each part is one of as many, lies where its name says, and the first one is named.
   write(1, "blk.0.attn_norm.weight", 4);
   test::expectError(ErrorCode::InvalidFile, "split.no: expected part 1 of 3",

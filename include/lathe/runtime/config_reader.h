@@ -45,6 +45,8 @@ class ConfigReader {
   bool flag(std::string_view key, bool otherwise);
   std::string text(std::string_view key, std::string_view otherwise);
 
+  /// For texts of which only one is built: another one is Error(Unsupported).
+  void expect(std::string_view key, std::string_view wanted);
   /// For fields that do not change what this family computes at inference.
   void ignore(std::initializer_list<std::string_view> keys);
 
