@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
 #include "lathe/ir/types.h"
 
 using namespace mlir;
@@ -61,10 +63,15 @@ LogicalResult ConvolutionOp::inferReturnTypes(MLIRContext* c, std::optional<Loca
                              "non-negative paddings of at most 2^48");
   SmallVector<StringAttr> dims{dimOf(x, 0), dimOf(w, 0)};
   for (int i = 0; i < 2; ++i) {
-    int64_t room = x.getDimSize(2 + i) + padding[2 * i] + padding[2 * i + 1] - w.getDimSize(2 + i);
-    if (room < 0)
+    int64_t room = 0;
+    const bool isTooLarge =
+        __builtin_add_overflow(x.getDimSize(2 + i),
+                               padding[2 * i] + padding[2 * i + 1] - w.getDimSize(2 + i), &room) ||
+        room == std::numeric_limits<int64_t>::max();
+    if (isTooLarge || room < 0)
       return emitOptionalError(loc, "'lathe.convolution' [C4] kernel ", shortType(w),
-                               " is larger than the padded image ", shortType(x));
+                               " is larger than the padded image ", shortType(x),
+                               ", or that has too many elements");
     dims.push_back(dimAttr(c, DimExpr(room / strides[i] + 1)));
   }
   r.push_back(tensorOf(dims, x.getElementType()));

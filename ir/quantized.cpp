@@ -7,6 +7,9 @@ using namespace mlir;
 namespace lathe {
 namespace {
 
+// Blocks may be longer than the axis.
+int64_t countOf(int64_t size, int64_t block) { return size / block + (size % block != 0); }
+
 struct Blocks {
   int64_t axis, block, size, count;
 };
@@ -19,8 +22,7 @@ LogicalResult checkBlocks(std::optional<Location> loc, StringRef op, Value x, Va
     return emitOptionalError(loc, "'", op, "' [C1] axis ", axis, " of ", shortType(type),
                              " has no fixed size, or block ", block, " is less than 1");
   auto dims = dimsOf(type);
-  dims[size_t(axis)] =
-      dimAttr(type.getContext(), DimExpr((type.getDimSize(axis) + block - 1) / block));
+  dims[size_t(axis)] = dimAttr(type.getContext(), DimExpr(countOf(type.getDimSize(axis), block)));
   for (Value v : {scale, zero})
     if (v && dimsOf(tensorType(v)) != dims)
       return emitOptionalError(loc, "'", op, "' [C2] ", v == scale ? "scale " : "zero ",
@@ -33,7 +35,7 @@ template <class Op>
 Blocks blocksOf(Op op, Value x) {
   const int64_t axis = int64_t(op.getAxis()), block = int64_t(op.getBlock());
   const int64_t size = tensorType(x).getDimSize(axis);
-  return {axis, block, size, (size + block - 1) / block};
+  return {axis, block, size, countOf(size, block)};
 }
 
 // One element a block as one element each, for elements of `wide`.
@@ -155,7 +157,7 @@ LogicalResult QuantizedLinearOp::inferReturnTypes(MLIRContext*, std::optional<Lo
   if (block < 1)
     return emitOptionalError(loc, "'lathe.quantized_linear' [C2] block ", block, " is less than 1");
   const SmallVector<StringAttr> dims{
-      dimOf(q, 0), dimAttr(q.getContext(), DimExpr((q.getDimSize(1) + block - 1) / block))};
+      dimOf(q, 0), dimAttr(q.getContext(), DimExpr(countOf(q.getDimSize(1), block)))};
   for (Value v : {a.getScale(), a.getZero()})
     if (v && dimsOf(tensorType(v)) != dims)
       return emitOptionalError(loc, "'lathe.quantized_linear' [C2] ",
