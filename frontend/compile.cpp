@@ -57,11 +57,7 @@ PatternLibrary allPatterns(mlir::MLIRContext* context, const CompileOptions& opt
 // Fills the caller's record while the pipeline runs.
 class Recording {
  public:
-  explicit Recording(const CompileOptions& options) : options_(options), record_(options.record) {
-    // Of earlier stages.
-    if (record_)
-      for (const CompileRecord::Rewrite& r : record_->rewrites) applied_.emplace(r.what, r.at);
-  }
+  explicit Recording(const CompileOptions& options) : options_(options), record_(options.record) {}
 
   void after(Stage stage, const std::string& step, mlir::ModuleOp module, const RewriteLog& log) {
     if (!record_) return;

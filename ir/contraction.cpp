@@ -68,10 +68,12 @@ LogicalResult ConvolutionOp::inferReturnTypes(MLIRContext* c, std::optional<Loca
         __builtin_add_overflow(x.getDimSize(2 + i),
                                padding[2 * i] + padding[2 * i + 1] - w.getDimSize(2 + i), &room) ||
         room == std::numeric_limits<int64_t>::max();
-    if (isTooLarge || room < 0)
+    if (isTooLarge)
+      return emitOptionalError(loc, "'lathe.convolution' [C4] the padded image ", shortType(x),
+                               " has too many elements");
+    if (room < 0)
       return emitOptionalError(loc, "'lathe.convolution' [C4] kernel ", shortType(w),
-                               " is larger than the padded image ", shortType(x),
-                               ", or that has too many elements");
+                               " is larger than the padded image ", shortType(x));
     dims.push_back(dimAttr(c, DimExpr(room / strides[i] + 1)));
   }
   r.push_back(tensorOf(dims, x.getElementType()));

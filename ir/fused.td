@@ -370,7 +370,7 @@ def QuantizedLinearOp : Fused<"quantized_linear", [HasOwnKernel, RoundsOnce, Att
     an infinity gives NaN.
 
     - [C1] x has an axis, q is a static matrix whose columns are x's last dim.
-    - [C2] `block` is at least 1; scale and zero are `[n, ceil(k / block)]`.
+    - [C2] `block` is from 1 to 2^31 - 1; scale and zero are `[n, ceil(k / block)]`.
     - [C3] the bias is `[n]` of x's element type.
     - [C4] the residual has the result's type.
     - [C5] the layout is `out_in` or `packed`.

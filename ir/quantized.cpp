@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Result types, constraints and meaning of the ops on values in few bits.
+#include <limits>
+
 #include "ir/op_builder.h"
 
 using namespace mlir;
@@ -8,6 +10,8 @@ namespace lathe {
 namespace {
 
 // Blocks may be longer than the axis.
+constexpr int64_t kLongestBlock = std::numeric_limits<int32_t>::max();
+bool isBlock(int64_t block) { return block >= 1 && block <= kLongestBlock; }
 int64_t countOf(int64_t size, int64_t block) { return size / block + (size % block != 0); }
 
 struct Blocks {
@@ -18,9 +22,10 @@ struct Blocks {
 LogicalResult checkBlocks(std::optional<Location> loc, StringRef op, Value x, Value scale,
                           Value zero, int64_t axis, int64_t block) {
   auto type = tensorType(x);
-  if (axis < 0 || axis >= type.getRank() || type.isDynamicDim(axis) || block < 1)
+  if (axis < 0 || axis >= type.getRank() || type.isDynamicDim(axis) || !isBlock(block))
     return emitOptionalError(loc, "'", op, "' [C1] axis ", axis, " of ", shortType(type),
-                             " has no fixed size, or block ", block, " is less than 1");
+                             " has no fixed size, or block ", block, " is not from 1 to ",
+                             kLongestBlock);
   auto dims = dimsOf(type);
   dims[size_t(axis)] = dimAttr(type.getContext(), DimExpr(countOf(type.getDimSize(axis), block)));
   for (Value v : {scale, zero})
@@ -154,8 +159,9 @@ LogicalResult QuantizedLinearOp::inferReturnTypes(MLIRContext*, std::optional<Lo
     return emitOptionalError(loc, "'lathe.quantized_linear' [C1] x ", shortType(x), " and q ",
                              shortType(q), ": q must be a static matrix of as many columns");
   const int64_t block = int64_t(a.getBlock());
-  if (block < 1)
-    return emitOptionalError(loc, "'lathe.quantized_linear' [C2] block ", block, " is less than 1");
+  if (!isBlock(block))
+    return emitOptionalError(loc, "'lathe.quantized_linear' [C2] block ", block,
+                             " is not from 1 to ", kLongestBlock);
   const SmallVector<StringAttr> dims{
       dimOf(q, 0), dimAttr(q.getContext(), DimExpr(countOf(q.getDimSize(1), block)))};
   for (Value v : {a.getScale(), a.getZero()})

@@ -11,7 +11,7 @@ def QuantizeOp : PureInferred<"quantize", [DeclareOpInterfaceMethods<Decomposabl
     f32 (f64 for f64), rounded to nearest, ties to even, and clamped to the range of `dtype`; without
     `zero` it is 0. A scale of 0 gives `zero`. NaN and infinities have no defined value.
 
-    - [C1] the axis is inside the rank, its size is a number, and `block` is at least 1.
+    - [C1] the axis is inside the rank, its size is a number, and `block` is from 1 to 2^31 - 1.
     - [C2] `scale` and `zero` have the dims of the operand, but one element a block along the axis.
     - [C3] `dtype` is i8, ui8, i4 or ui4.
   }];
@@ -30,7 +30,7 @@ def DequantizeOp : PureInferred<"dequantize", [DeclareOpInterfaceMethods<Decompo
     A scale and a `zero` serve `block` neighbours along the axis, the last ones what is left of it;
     without `zero` it is 0. Computed in f32 (f64 for f64) and rounded once to `dtype`.
 
-    - [C1] the axis is inside the rank, its size is a number, and `block` is at least 1.
+    - [C1] the axis is inside the rank, its size is a number, and `block` is from 1 to 2^31 - 1.
     - [C2] `scale` and `zero` have the dims of the operand, but one element a block along the axis.
     - [C3] `dtype` is a float dtype.
   }];

@@ -33,14 +33,21 @@ bool isNearer(const NearMiss& a, const NearMiss& b) {
   return std::pair(a.miss.matched > 0, a.miss.why) > std::pair(b.miss.matched > 0, b.miss.why);
 }
 
+bool hasGoal(const DagPattern& p) {
+  return llvm::any_of(fusionGoals(), [&](const Goal& goal) { return goal.owns(p.name()); });
+}
+
 // Of a fusion that the op is not meant for. By the root's name, or with other ops in most places,
-// every op would be near to something: that other op, or another constant, is what its author
-// means, unless the pattern is the author's own.
+// every op would be near to something. Where another op or constant stands, that is what its author
+// means: it is told of the author's own patterns, and of fusions without a goal that it is most of.
 bool isWorthTelling(const NearMiss& near, bool isUsers) {
   if (near.goal || near.miss.why == Miss::Why::Declined) return true;
-  const int matched = near.miss.matched, of = near.pattern->opCount();
+  const int of = near.pattern->opCount();
+  // The op that is not there did not match, however many others of a longer spelling did.
+  const int matched = isStructural(near) ? std::min(near.miss.matched, of - 1) : near.miss.matched;
   if (matched <= 1 || matched * 2 < of) return false;
-  return isUsers || !(isStructural(near) || near.miss.why == Miss::Why::Constant);
+  if (isUsers || !(isStructural(near) || near.miss.why == Miss::Why::Constant)) return true;
+  return !hasGoal(*near.pattern) && matched * 4 >= of * 3;
 }
 
 // Empty if a pattern takes the op.

@@ -27,8 +27,9 @@ struct NearMiss {
 
 /// The near misses below `root`, in order of the ops, and of one op the best of each fusion, what
 /// was meant first. An op counts if it is meant for a fusion; if two and at least half of a
-/// pattern's ops matched and then a constraint failed (of a pattern of the user's own, or another
-/// op came); or if only the replacement refused. `evenFar` takes every op at which some pattern
+/// pattern's ops matched and then a user, an attribute, a size or a condition was in the way; of a
+/// user's own pattern, or after three quarters of one without a goal, also if another op or
+/// constant was; or if only the replacement refused. `evenFar` takes every op at which some pattern
 /// could start. Run it on what the fusions left. It leaves the module as it is.
 std::vector<NearMiss> findMisses(mlir::Operation* root, const PatternLibrary& library,
                                  bool evenFar = false);

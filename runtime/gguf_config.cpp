@@ -109,10 +109,6 @@ void addRope(Json& config, Metadata& data, const std::vector<GgufFile>& parts) {
   double factor = data.number("rope.scaling.factor", 1);
   // ggml's zero for no scaling.
   if (factor == 0) factor = 1;
-  if (factor < 1)
-    throw data.at("rope.scaling.factor")
-        .error("expected a factor >= 1, or 0 for none, got " +
-               data.at("rope.scaling.factor").show());
   // A factor without a type is linear's, as ggml reads it; linear by 1 is none.
   const GgufValue* typeValue = data.find("rope.scaling.type");
   std::string type(typeValue ? typeValue->asString() : "linear");
@@ -120,7 +116,13 @@ void addRope(Json& config, Metadata& data, const std::vector<GgufFile>& parts) {
   if (!typeValue) typeValue = data.find("rope.scaling.factor");
   const int64_t context = config["max_position_embeddings"];
   const int64_t trained = data.size("rope.scaling.original_context_length", kMaxPositions, context);
-  const double attention = data.number("rope.scaling.attn_factor", 1);
+  const double attention = data.positive("rope.scaling.attn_factor", 1);
+  auto expectFactor = [&] {
+    if (factor < 1)
+      throw data.at("rope.scaling.factor")
+          .error("expected a factor >= 1, or 0 for none, got " +
+                 data.at("rope.scaling.factor").show());
+  };
   const std::vector<double> all = factorsIn(parts, "rope_freqs.weight");
   const std::vector<double> longer = factorsIn(parts, "rope_factors_long.weight");
   const std::vector<double> shorter = factorsIn(parts, "rope_factors_short.weight");
@@ -137,13 +139,22 @@ void addRope(Json& config, Metadata& data, const std::vector<GgufFile>& parts) {
     throw data.at("rope.scaling.attn_factor")
         .unsupported(fmt::format("expected 1 beside {} scaling, got {}", type, attention));
   } else if (type == "linear") {
+    expectFactor();
     config["rope_scaling"] = {{"rope_type", "linear"}, {"factor", factor}};
   } else if (type == "yarn") {
+    expectFactor();
+    const double fast = data.positive("rope.scaling.yarn_beta_fast", 32),
+                 slow = data.positive("rope.scaling.yarn_beta_slow", 1);
+    if (slow > fast) {
+      const GgufValue* blamed = data.find("rope.scaling.yarn_beta_slow");
+      throw(blamed ? *blamed : data.at("rope.scaling.yarn_beta_fast"))
+          .error(fmt::format("expected beta_slow <= beta_fast, got {} and {}", slow, fast));
+    }
     config["rope_scaling"] = {{"rope_type", "yarn"},
                               {"factor", factor},
                               {"original_max_position_embeddings", trained},
-                              {"beta_fast", data.number("rope.scaling.yarn_beta_fast", 32)},
-                              {"beta_slow", data.number("rope.scaling.yarn_beta_slow", 1)},
+                              {"beta_fast", fast},
+                              {"beta_slow", slow},
                               {"attention_factor", attention * (1 + 0.1 * std::log(factor))}};
   } else if (type != "none") {
     throw typeValue->unsupported("expected none, linear, yarn or longrope, got " +
@@ -205,8 +216,9 @@ void addTokens(Json& config, const GgufFile& file) {
 }
 
 void addExperts(Json& config, Metadata& data, const char* count) {
-  config[count] = data.size("expert_count", kMaxExperts);
-  config["num_experts_per_tok"] = data.size("expert_used_count", kMaxExperts);
+  const int64_t all = data.size("expert_count", kMaxExperts);
+  config[count] = all;
+  config["num_experts_per_tok"] = data.size("expert_used_count", all);
 }
 
 // The scale of scores is no key: sizes say which of Google's models it is.
@@ -261,14 +273,14 @@ void addOwn(Json& config, std::string_view name, Metadata& data,
   // The first files of Gemma 2 have none of these keys.
   if (name == "gemma2") {
     config["sliding_window"] = data.size("attention.sliding_window", kMaxPositions, 4096);
-    config["final_logit_softcapping"] = data.number("final_logit_softcapping", 30);
-    config["attn_logit_softcapping"] = data.number("attn_logit_softcapping", 50);
+    config["final_logit_softcapping"] = data.positive("final_logit_softcapping", 30);
+    config["attn_logit_softcapping"] = data.positive("attn_logit_softcapping", 50);
   }
   if (name == "gemma3") {
     config["sliding_window"] = data.size("attention.sliding_window", kMaxPositions);
     config["final_logit_softcapping"] = nullptr;
     if (data.find("final_logit_softcapping"))
-      config["final_logit_softcapping"] = data.number("final_logit_softcapping");
+      config["final_logit_softcapping"] = data.positive("final_logit_softcapping", 1);
     config["rope_local_base_freq"] = data.positive("rope.freq_base_swa", 10000);
     if (data.find("attention.sliding_window_pattern"))
       config["sliding_window_pattern"] = data.size("attention.sliding_window_pattern", kMaxLayers);

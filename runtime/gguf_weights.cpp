@@ -280,7 +280,7 @@ StoredWeights readGgufWeights(const std::string& path) {
         auto rows = std::make_shared<const Rows>(file, tensor, std::move(weight));
         if (!weights.emplace(name, stored(name, rows, file.path(), lessOne)).second)
           throw Error(ErrorCode::InvalidFile,
-                      fmt::format("{}: tensor {}: given twice, as {}", file.path(),
+                      fmt::format("{}: tensor {}: another tensor is {}, too", file.path(),
                                   inQuotes(tensor.name), name));
       }
   return weights;

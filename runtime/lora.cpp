@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/lora.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -154,6 +155,7 @@ class Adapter {
         return;
       }
     auto whole = weights_.find(stored(own));
+    if (whole == weights_.end() && isTiedHead(e)) return;
     if (whole == weights_.end() || whole->second.tensor.shape != e.shape)
       throw error(
           fmt::format("tensor {}: the model has no {} of that shape", inQuotes(e.name), own));
@@ -162,14 +164,32 @@ class Adapter {
     if (!config_.keepsTies) replaced.push_back(whole->first);
   }
 
-  // Every weight of a module that was trained whole is in the file; the table has the tensors of
-  // updates, too. PEFT lists names that a model may have: one that it has not is no mistake.
+  // Some weight of a module that was trained whole is in the file: not all, as a checkpoint may
+  // have buffers, too. PEFT lists names that a model may have, and finds modules by the ends of
+  // theirs. The table has the tensors of updates besides.
   void expectSaved(const JsonValue& module) const {
-    for (auto& [name, weight] : weights_)
-      if (("." + name).find("." + module.asString() + ".") != std::string::npos &&
-          name.find(".lora_") == std::string::npos && !whole_.contains(name))
-        throw module.error(fmt::format("{} was trained whole, but {} has no {}", module.show(),
-                                       file_->path(), name));
+    const StoredWeights::value_type* missing = nullptr;
+    for (const auto& weight : weights_) {
+      const std::string& name = weight.first;
+      if (name.find(module.asString() + ".") == std::string::npos ||
+          name.find(".lora_") != std::string::npos)
+        continue;
+      if (whole_.contains(name)) return;
+      missing = &weight;
+    }
+    if (missing)
+      throw module.error(fmt::format("{} was trained whole, but {} has no {}", module.show(),
+                                     file_->path(), missing->first));
+  }
+
+  // PEFT writes a tied head, too, which the model's checkpoint has not: the same bytes as the
+  // table.
+  bool isTiedHead(const SafetensorsEntry& e) const {
+    return config_.keepsTies &&
+           std::ranges::any_of(file_->tensors(), [&](const SafetensorsEntry& t) {
+             return t.name != e.name && t.shape == e.shape && t.dtypeName == e.dtypeName &&
+                    std::ranges::equal(file_->bytes(t.name), file_->bytes(e.name));
+           });
   }
 
   // The name that a weight of the model has in its own checkpoint.

@@ -24,6 +24,12 @@ Error systemError(const std::string& path, const char* action, int number = errn
   return Error(ErrorCode::Io, path + ": " + action + ": " + std::strerror(number));
 }
 
+#ifdef __aarch64__
+constexpr auto kMachine = EM_AARCH64;
+#else
+constexpr auto kMachine = EM_X86_64;
+#endif
+
 class FileDescriptor {
  public:
   explicit FileDescriptor(int fd) : fd_(fd) {}
@@ -136,24 +142,22 @@ void expectRegularFile(const std::string& path) {
 void expectWholeLibrary(const std::string& path) {
   struct stat info;
   const FileDescriptor fd = openRegular(path, info);
-  const FileDescriptor program(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
   const auto size = uint64_t(info.st_size);
-  auto read = [&](auto& to, uint64_t from, int of) {
-    return ::pread(of, &to, sizeof to, off_t(from)) == ssize_t(sizeof to);
+  auto read = [&](auto& to, uint64_t from) {
+    return ::pread(fd.get(), &to, sizeof to, off_t(from)) == ssize_t(sizeof to);
   };
-  Elf64_Ehdr header, ours;
+  Elf64_Ehdr header;
   // What is no library the loader refuses itself.
-  if (!read(header, 0, fd.get()) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return;
+  if (!read(header, 0) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return;
   // It says of another processor's that there is no such file.
-  if (read(ours, 0, program.get()) && header.e_machine != ours.e_machine)
+  if (header.e_machine != kMachine)
     throw Error(ErrorCode::InvalidFile,
                 path + ": the shared library is for another processor: ELF machine " +
-                    std::to_string(header.e_machine) + ", expected " +
-                    std::to_string(ours.e_machine));
+                    std::to_string(header.e_machine) + ", expected " + std::to_string(kMachine));
   if (header.e_phentsize != sizeof(Elf64_Phdr)) return;
   for (uint64_t i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr segment;
-    if (read(segment, header.e_phoff + i * sizeof segment, fd.get()) &&
+    if (read(segment, header.e_phoff + i * sizeof segment) &&
         (segment.p_type != PT_LOAD ||
          (segment.p_offset <= size && segment.p_filesz <= size - segment.p_offset)))
       continue;

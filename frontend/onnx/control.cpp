@@ -124,7 +124,10 @@ void dropout(Node& n) {
     if (ratio != 0) n.refuse("training_mode with a ratio other than 0");
   }
   n.set(0, n.value(0));
-  if (n.wants(1)) n.set(1, broadcasted(n.scalar(1, DType::Bool), n.in(0).shape()));
+  if (!n.wants(1)) return;
+  // The mask is of bools since opset 10.
+  const DType mask = n.opset() < 10 ? n.in(0).dtype() : DType::Bool;
+  n.set(1, broadcasted(n.scalar(1, mask), n.in(0).shape()));
 }
 
 // A tensor may stand where an optional value is expected.

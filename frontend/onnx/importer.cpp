@@ -128,7 +128,13 @@ DimExpr Importer::sizeOf(const ValueMessage& input, size_t axis) {
 void Importer::declareInput(const ValueMessage& input) {
   if (input.name.empty()) fail(ErrorCode::InvalidFile, "graph.input: an input without a name");
   if (auto given = options_.constants.find(input.name); given != options_.constants.end()) {
-    frame_->values[input.name] = Value::ofNumbers(given->second);
+    const Array& constant = given->second;
+    if (input.kind == "tensor" && input.type != elementTypeOf(constant.dtype()))
+      throw Error(
+          ErrorCode::InvalidArgument,
+          fmt::format("{}: the constant for input '{}' is {}, expected {}", file(), input.name,
+                      nameOf(elementTypeOf(constant.dtype())), nameOf(input.type)));
+    frame_->values[input.name] = Value::ofNumbers(constant);
     return;
   }
   const std::string what = fmt::format("input '{}': ", input.name);
@@ -206,9 +212,9 @@ OnnxModel Importer::import() {
     if (value->kind == Value::Kind::Sequence || value->kind == Value::Kind::Absent)
       fail(ErrorCode::Unsupported, fmt::format("output '{}' is no tensor", output.name));
     const Tensor made = recorded(*value);
-    const auto declared = output.kind == "tensor" ? dtypeOf(output.type) : std::nullopt;
-    if (declared && *declared != made.dtype())
-      fail(ErrorCode::InvalidFile,
+    const bool isDeclared = output.kind == "tensor" && output.type != ElementType{};
+    if (isDeclared && output.type != elementTypeOf(made.dtype()))
+      fail(dtypeOf(output.type) ? ErrorCode::InvalidFile : ErrorCode::Unsupported,
            fmt::format("output '{}': declared {}, its node makes {}", output.name,
                        nameOf(output.type), nameOf(elementTypeOf(made.dtype()))));
     main_.output(output.name, made, foreignLine(file_->path(), unsigned(number_)));

@@ -21,10 +21,10 @@ void overLastAxes(Node& n) {
   const Tensor given = n.in(0);
   const Dims shape = given.shape();
   const DType dtype = given.dtype();
-  // 1: f32, what the dialect's ops compute in.
-  if (n.attribute("stash_type", 1) != 1 && n.attribute("stash_type", 1) != 11)
-    n.refuse(
-        fmt::format("attribute 'stash_type': expected 1, got {}", n.attribute("stash_type", 1)));
+  // f32, what the dialect's ops compute in, or f64.
+  const int64_t stash = n.attribute("stash_type", 1);
+  if (stash != 1 && stash != 11)
+    n.refuse(fmt::format("attribute 'stash_type': expected 1 or 11, got {}", stash));
   const double epsilon = n.real("epsilon", 1e-5);
   if (epsilon < 0) n.fail("a negative epsilon");
   const int64_t axis = n.axis(n.attribute("axis", -1), given.rank());
@@ -33,17 +33,22 @@ void overLastAxes(Node& n) {
   Dims ones = rows;
   ones.resize(shape.size(), Dim(1));
   rows.push_back(product(normalized));
-  const Tensor x = reshaped(given, rows);
-  const Tensor gain = flat(n, 1, normalized, dtype);
+  // An RMS norm has the dtype of its gain, which may be another than that of x.
+  const DType result = isLayer ? dtype : n.in(1).dtype();
+  const DType arithmetic =
+      result == dtype ? dtype : wide(sizeOf(result) > sizeOf(dtype) ? result : dtype);
+  const Tensor x = as(reshaped(given, rows), arithmetic);
+  const Tensor gain = flat(n, 1, normalized, arithmetic);
   const Tensor y = isLayer ? fused::layerNorm(x, gain, flat(n, 2, normalized, dtype), epsilon)
                            : fused::rmsNorm(x, gain, epsilon);
-  n.set(0, reshaped(y, shape));
+  n.set(0, as(reshaped(y, shape), result));
   if (!n.wants(1) && !n.wants(2)) return;
   // Mean and inverse deviation, for training.
-  const Tensor real = as(x, wide(dtype));
+  const DType kept = stash == 11 ? DType::F64 : DType::F32;
+  const Tensor real = as(x, stash == 11 ? kept : wide(dtype));
   const Tensor mean = reduceMean(real, {-1}, true), d = sub(real, mean);
-  n.set(1, reshaped(mean, ones));
-  n.set(2, reshaped(rsqrt(reduceMean(mul(d, d), {-1}, true) + epsilon), ones));
+  n.set(1, as(reshaped(mean, ones), kept));
+  n.set(2, as(reshaped(rsqrt(reduceMean(mul(d, d), {-1}, true) + epsilon), ones), kept));
 }
 
 // (x - mean) / deviation over axes, computed in f32 at least.

@@ -31,8 +31,8 @@ void recordGatedResidual(DagPattern& p) {
     Operation* op = v.getDefiningOp();
     return isSharedByTokens(op->getOperand(0), type) || isSharedByTokens(op->getOperand(1), type);
   });
-  // The other way round it is a product with a gain, and a bias.
-  p.root(p.where(add(x, gated), "the sum with a value of its own shape", [](Value v) {
+  // If x is what stretches, it is a bias and the gate a gain.
+  p.root(p.where(add(x, gated), "a sum of two values of one shape", [](Value v) {
     auto sum = v.getDefiningOp<AddOp>();
     return sum.getA().getType() == v.getType() && sum.getB().getType() == v.getType();
   }));

@@ -162,7 +162,9 @@ std::string Native::kinds() const {
 }
 
 std::string_view whyNoArgument(std::string_view parameter, Attribute attribute) {
-  const bool isInteger = isa<IntegerAttr>(attribute) && !isa<BoolAttr>(attribute);
+  auto integer = dyn_cast<IntegerAttr>(attribute);
+  const bool isInteger =
+      integer && !isa<BoolAttr>(attribute) && integer.getValue().getSignificantBits() <= 64;
   auto isOneOf = [&](std::initializer_list<std::string_view> names) {
     return llvm::is_contained(names, parameter);
   };

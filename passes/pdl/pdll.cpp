@@ -77,7 +77,7 @@ std::string pdlFromPdll(const std::string& path, const std::string& toolFolder) 
   // A tool that crashed printed its stack: that is no help.
   if (status < 0)
     words = "mlir-pdll ended badly" + (why.empty() ? "" : ": " + why) +
-            "; does the file include itself?";
+            (status == -2 ? "; does the file include itself?" : "");
   throw Error(ErrorCode::InvalidFile,
               path + ": " + (words.empty() ? "mlir-pdll refused the file" : words));
 }

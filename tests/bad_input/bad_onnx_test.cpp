@@ -92,6 +92,11 @@ TEST_F(BadOnnx, TypesAndShapes) {
   const std::string half = bytes(11, valueInfo("x", 1, {4})) + bytes(12, valueInfo("y", 10, {4}));
   expect(ErrorCode::InvalidFile, model(node("Relu") + half),
          "output 'y': declared FLOAT16, its node makes FLOAT");
+  expect(ErrorCode::InvalidFile, model(node("Shape") + kPorts),
+         "output 'y': declared FLOAT, its node makes INT64");
+  const std::string words = bytes(11, valueInfo("x", 1, {4})) + bytes(12, valueInfo("y", 12, {4}));
+  expect(ErrorCode::Unsupported, model(node("Relu") + words),
+         "output 'y': declared UINT32, its node makes FLOAT");
   expect(
       ErrorCode::InvalidFile,
       model(node("Transpose", bytes(5, bytes(1, "perm") + number(8, 7) + number(20, 7))) + kPorts),

@@ -284,6 +284,27 @@ TEST(OnnxEdges, NormsMayKeepTheirStatisticsInF64) {
   }
 }
 
+// The dtypes of results are those of the operator pages, whatever x is.
+TEST(OnnxEdges, ResultsHaveTheTypesOfTheirVersion) {
+  const Array x = Array::fromFloats({1, 2, 4}, {1, 3});
+  const std::string gain = tensor<float>("gain", kF32, {3}, {1, 2, 3}),
+                    asF16 = inner("Cast", {"x"}, {"c"}, attribute("to", kF16));
+  auto normed = [&](const std::string& node) { return numbersOf(run(node, x, 23, {1, 3}, gain)); };
+  EXPECT_EQ(normed(asF16 + nodeOf("RMSNormalization", {"c", "gain"})),
+            normed(nodeOf("RMSNormalization", {"x", "gain"})))
+      << "an RMS norm is of its gain's";
+  // Mean and deviation are of stash_type's.
+  const std::string zero = tensor<double>("zero", kF64, {}, {0});
+  EXPECT_THAT(
+      numbersOf(run(
+          inner("LayerNormalization", {"x", "gain"}, {"l", "mean"}, attribute("stash_type", kF64)) +
+              inner("Sub", {"mean", "zero"}, {"d"}) + nodeOf("Cast", {"d"}, attribute("to", kF32)),
+          x, 23, {1, 1}, gain + zero)),
+      testing::ElementsAre(testing::DoubleNear(7.0 / 3, 1e-6)));
+  // A mask of Dropout is of x's until opset 10.
+  EXPECT_EQ(numbersOf(run(inner("Dropout", {"x"}, {"d", "y"}), x, 9, {1, 3})), (Numbers{1, 1, 1}));
+}
+
 TEST(OnnxEdges, LengthsOfWholeChannels) {
   EXPECT_EQ(numbersOf(run(nodeOf("GlobalLpPool", {"x"}), Array::fromFloats({3, -4}, {1, 1, 2}), 22,
                           {1, 1, 1})),

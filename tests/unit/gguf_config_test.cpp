@@ -75,6 +75,7 @@ TEST(GgufConfig, AnyOfThreeTokensEndsAText) {
   EXPECT_THROW(Model("llama").with(keys + "bos_token_id", 10u).config(), Error);
 }
 
+// As ggml takes it; by 1 it is none.
 TEST(GgufConfig, AFactorWithoutATypeIsLinear) {
   auto scalingOf = [](float factor) {
     return Model("qwen3")
@@ -98,12 +99,33 @@ TEST(GgufConfig, NumbersOutOfTheirRangesAreToldByTheirKeys) {
       {"attention.layer_norm_rms_epsilon", 0.0f, "expected a number between 0 and 1, both excl"},
       {"attention.layer_norm_rms_epsilon", 1.0f, "expected a number between 0 and 1, both excl"},
       {"rope.scaling.factor", 0.5f, "expected a factor >= 1, or 0 for none, got 0.5"},
+      {"rope.scaling.attn_factor", 0.0f, "expected a number > 0, got 0"},
       {"rope.dimension_count", 7u, "expected an even number up to a head's 16, got 7"},
       {"rope.dimension_count", 18u, "expected an even number up to a head's 16, got 18"},
   };
   for (const auto& c : cases)
     expectError(ErrorCode::InvalidFile, std::string("llama.") + c.key + ": " + c.message,
                 [&] { Model("llama").with(c.key, c.value).config(); });
+  auto yarn = [](float factor, const char* beta, float value) {
+    return Model("llama")
+        .with("rope.scaling.type", std::string("yarn"))
+        .with("rope.scaling.factor", factor)
+        .with(std::string("rope.scaling.yarn_beta_") + beta, value);
+  };
+  expectError(ErrorCode::InvalidFile, "llama.rope.scaling.factor: expected a factor >= 1",
+              [&] { yarn(0.5f, "fast", 32).config(); });
+  expectError(ErrorCode::InvalidFile, "llama.rope.scaling.yarn_beta_slow: expected beta_slow <=",
+              [&] { yarn(2, "slow", 33).config(); });
+  expectError(ErrorCode::InvalidFile, "llama.rope.scaling.yarn_beta_fast: expected beta_slow <=",
+              [&] { yarn(2, "fast", 0.5f).config(); });
+  EXPECT_EQ(yarn(0, "fast", 32).config()["rope_scaling"]["factor"], 1) << "ggml's zero for none";
+  // What does not scale has no use for a factor.
+  EXPECT_NO_THROW(Model("llama")
+                      .with("rope.scaling.type", std::string("none"))
+                      .with("rope.scaling.factor", 0.5f)
+                      .config());
+  expectError(ErrorCode::InvalidFile, "gemma2.attn_logit_softcapping: expected a number > 0",
+              [] { Model("gemma2").with("attn_logit_softcapping", 0.0f).config(); });
   expectError(ErrorCode::InvalidFile, "gemma3.rope.freq_base_swa: expected a number > 0, got -1",
               [] {
                 Model("gemma3")

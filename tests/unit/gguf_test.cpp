@@ -239,7 +239,6 @@ TEST(GgufModels, RowsOfQueriesAndKeysLieAsTheFamilysRopeReadsThem) {
   }
 }
 
-// ggml takes a factor without a type for linear's; by 1 it is none.
 // A slice of what the fuzz target does: any bytes give a model or an error that names the file.
 TEST(GgufModels, MutantsGiveAModelOrAnError) {
   const TemporaryFolder folder;

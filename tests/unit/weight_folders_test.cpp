@@ -725,6 +725,16 @@ TEST(WeightFolders, AdaptersThatDoNotFitAreRefused) {
   EXPECT_EQ(good.updates()[0].scale, 3);
   EXPECT_EQ(good.find("a.n.weight")->at(1), 8) << "trained whole";
   EXPECT_NO_THROW(write(trained, config("modules_to_save", {"n", "score"})));
+  EXPECT_NO_THROW(write(trained, config("modules_to_save", {"a"}))) << "of which some is there";
+  // The model's own part of a name may be missing in its checkpoint.
+  EXPECT_NO_THROW(write(with(fits, "base_model.model.transformer.a.n.weight", whole),
+                        config("modules_to_save", {"n"})));
+  // A tied head is written beside its table, though the model's checkpoint has none.
+  const json tied = config("ensure_weight_tying", true);
+  EXPECT_NO_THROW(write(with(trained, "base_model.model.head.weight", whole), tied));
+  for (const Array& other : {Array::fromFloats({7, 9}, {2}), Array::fromFloats({7, 8}, {1, 2})})
+    EXPECT_THROW(write(with(trained, "base_model.model.head.weight", other), tied), Error);
+  EXPECT_THROW(write(with(trained, "base_model.model.head.weight", whole), rank1), Error);
   EXPECT_EQ(write(fits, config("use_rslora", true)).updates()[0].scale, 3);
   EXPECT_EQ(write(fits, {{"peft_type", "LORA"}, {"r", 1}}).updates()[0].scale, 8);
   // The scale is a share of the rank or, stabilized, of its root.
@@ -737,7 +747,7 @@ TEST(WeightFolders, AdaptersThatDoNotFitAreRefused) {
   EXPECT_EQ(write(four, rank4).updates()[0].scale, 3.0 / 2);
   // What the tensors say themselves, and what was of training.
   json noted = rank1;
-  for (const std::string_view note : kLoraNotes) noted[std::string(note)] = json::array({"x"});
+  for (const std::string_view note : kLoraNotes) noted[std::string(note)] = "x";
   noted["bias"] = "none";
   for (const json& way :
        {json(true), json(false), json("gaussian"), json("eva"), json("orthogonal")}) {
@@ -818,7 +828,7 @@ TEST(WeightFolders, AdaptersThatDoNotFitAreRefused) {
             "a lora_magnitude_vector, but use_dora says false"},
            {with(fits, magnitudes, whole), config("use_dora", true), bad, "expected 3 magnitudes"},
            {fits, config("modules_to_save", {"n"}), bad, "\"n\" was trained whole, but"},
-           {fits, config("modules_to_save", {"a"}), bad, "has no a.n.weight"},
+           {fits, config("modules_to_save", {"a"}), bad, "has no a.q.weight"},
            {fits, config("modules_to_save", "n"), bad, "modules_to_save: expected an array"},
            {fits, config("peft_type", "LOHA"), unsupported, "expected \"LORA\", got \"LOHA\""},
            {fits, config("bias", "all"), unsupported, "expected \"none\", got \"all\""},
@@ -869,14 +879,18 @@ TEST(WeightFolders, PartsOfAGgufModelAreOne) {
                                       "model.layers.0.post_attention_layernorm.weight",
                                       "model.norm.weight"}));
   EXPECT_EQ(checkpoint.find("model.layers.0.post_attention_layernorm.weight")->at(3), 23);
-  write(0, "output_norm.weight", 3, 4);
-  test::expectError(ErrorCode::InvalidFile,
-                    "split.tensors.count: expected the 3 tensors of all files, got 4",
-                    [&] { Checkpoint::open(first); });
+  for (int32_t all : {2, 4}) {
+    write(0, "output_norm.weight", 3, all);
+    test::expectError(
+        ErrorCode::InvalidFile,
+        "split.tensors.count: expected the 3 tensors of all files, got " + std::to_string(all),
+        [&] { Checkpoint::open(first); });
+  }
   write(0, "output_norm.weight");
   write(1, "output_norm.weight");
   test::expectError(ErrorCode::InvalidFile,
-                    "m-00002-of-00003.gguf: tensor \"output_norm.weight\": given twice",
+                    "m-00002-of-00003.gguf: tensor \"output_norm.weight\": another tensor is "
+                    "model.norm.weight, too",
                     [&] { Checkpoint::open(first); });
   // Each part is one of as many, lies where its name says, and the first one is named.
   write(1, "blk.0.attn_norm.weight", 4);

@@ -96,9 +96,10 @@ struct GgufHeader {
 
 /// Checks every rule of the format on the bytes of a whole file: magic, version, counts, lengths,
 /// types, nesting, UTF-8, names given twice, dims without overflow, whole blocks, aligned offsets,
-/// no hole but padding, no overlap, nothing past the end. Bytes behind the last tensor are ignored.
-/// Throws Error(InvalidFile), and Error(Unsupported) for versions, byte orders and types of tensors
-/// that are not known. Values are views of `bytes`; `file` is the name used in errors.
+/// no hole but padding, no overlap, nothing past the end. Nothing but its padding is behind the
+/// last tensor. Throws Error(InvalidFile), and Error(Unsupported) for versions, byte orders and
+/// types of tensors that are not known. Values are views of `bytes`; `file` is the name used in
+/// errors.
 GgufHeader parseGgufHeader(std::span<const std::byte> bytes, const std::string& file);
 
 /// An open, checked and memory-mapped file. Copies share the mapping.

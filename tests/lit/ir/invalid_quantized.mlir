@@ -25,7 +25,7 @@ func.func @no_arithmetic(%q: tensor<4xi4>) {
 // -----
 
 func.func @axis(%x: tensor<4x8xf32>, %s: tensor<4x2xf32>) {
-  // expected-error@+1 {{'lathe.quantize' [C1] axis 2 of f32[4, 8] has no fixed size, or block 4 is less than 1}}
+  // expected-error@+1 {{'lathe.quantize' [C1] axis 2 of f32[4, 8] has no fixed size, or block 4 is not from 1 to 2147483647}}
   %0 = lathe.quantize %x, %s axis 2 block 4 to i8 : tensor<4x8xf32>, tensor<4x2xf32>
   return
 }
@@ -33,7 +33,7 @@ func.func @axis(%x: tensor<4x8xf32>, %s: tensor<4x2xf32>) {
 // -----
 
 func.func @no_block(%x: tensor<4x8xi8>, %s: tensor<4x2xf32>) {
-  // expected-error@+1 {{'lathe.dequantize' [C1] axis 1 of i8[4, 8] has no fixed size, or block 0 is less than 1}}
+  // expected-error@+1 {{'lathe.dequantize' [C1] axis 1 of i8[4, 8] has no fixed size, or block 0 is not from 1 to 2147483647}}
   %0 = lathe.dequantize %x, %s axis 1 block 0 to f32 : tensor<4x8xi8>, tensor<4x2xf32>
   return
 }
@@ -130,7 +130,7 @@ func.func @linear_bias_rank(%x: tensor<2x8xf32>, %q: tensor<6x8xi8>, %s: tensor<
 // -----
 
 func.func @linear_block(%x: tensor<2x8xf32>, %q: tensor<6x8xi8>, %s: tensor<6x1xf32>) {
-  // expected-error@+1 {{'lathe.quantized_linear' [C2] block 0 is less than 1}}
+  // expected-error@+1 {{'lathe.quantized_linear' [C2] block 0 is not from 1 to 2147483647}}
   %0 = lathe.quantized_linear %x, %q, %s block 0 : tensor<2x8xf32>, tensor<6x8xi8>, tensor<6x1xf32>
   return
 }
@@ -154,7 +154,23 @@ func.func @linear_of_a_scalar(%x: tensor<f32>, %q: tensor<6x8xi8>, %s: tensor<6x
 // -----
 
 func.func @axis_below(%x: tensor<4x8xf32>, %s: tensor<4x2xf32>) {
-  // expected-error@+1 {{'lathe.quantize' [C1] axis -1 of f32[4, 8] has no fixed size, or block 4 is less than 1}}
+  // expected-error@+1 {{'lathe.quantize' [C1] axis -1 of f32[4, 8] has no fixed size, or block 4 is not from 1 to 2147483647}}
   %0 = lathe.quantize %x, %s axis -1 block 4 to i8 : tensor<4x8xf32>, tensor<4x2xf32>
+  return
+}
+
+// -----
+
+func.func @longer_than_any_axis(%x: tensor<2x10xbf16>, %q: tensor<6x10xi4>, %s: tensor<6x1xbf16>) {
+  // expected-error@+1 {{'lathe.quantized_linear' [C2] block 2147483648 is not from 1 to 2147483647}}
+  %y = lathe.quantized_linear %x, %q, %s block 2147483648 : tensor<2x10xbf16>, tensor<6x10xi4>, tensor<6x1xbf16>
+  return
+}
+
+// -----
+
+func.func @longer_than_any_axis_apart(%q: tensor<6x10xi4>, %s: tensor<6x1xbf16>) {
+  // expected-error@+1 {{'lathe.dequantize' [C1] axis 1 of i4[6, 10] has no fixed size, or block 2147483648 is not from 1 to 2147483647}}
+  %y = lathe.dequantize %q, %s axis 1 block 2147483648 to bf16 : tensor<6x10xi4>, tensor<6x1xbf16>
   return
 }

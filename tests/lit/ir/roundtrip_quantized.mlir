@@ -37,12 +37,12 @@ func.func @quantized(%w: tensor<6x10xbf16>, %s: tensor<6x3xbf16>, %z: tensor<6x3
   return
 }
 
-// A block may be longer than the axis, however long.
+// A block may be longer than the axis.
 // CHECK-LABEL: @one_block
 func.func @one_block(%x: tensor<2x10xbf16>, %q: tensor<6x10xi4>, %s: tensor<6x1xbf16>) {
-  // CHECK: lathe.quantized_linear %{{.*}}, %{{.*}}, %{{.*}} block 9223372036854775807
-  %y = lathe.quantized_linear %x, %q, %s block 9223372036854775807 : tensor<2x10xbf16>, tensor<6x10xi4>, tensor<6x1xbf16>
-  // CHECK: lathe.dequantize %{{.*}}, %{{.*}} axis 1 block 9223372036854775807 to bf16
-  %d = lathe.dequantize %q, %s axis 1 block 9223372036854775807 to bf16 : tensor<6x10xi4>, tensor<6x1xbf16>
+  // CHECK: lathe.quantized_linear %{{.*}}, %{{.*}}, %{{.*}} block 2147483647
+  %y = lathe.quantized_linear %x, %q, %s block 2147483647 : tensor<2x10xbf16>, tensor<6x10xi4>, tensor<6x1xbf16>
+  // CHECK: lathe.dequantize %{{.*}}, %{{.*}} axis 1 block 2147483647 to bf16
+  %d = lathe.dequantize %q, %s axis 1 block 2147483647 to bf16 : tensor<6x10xi4>, tensor<6x1xbf16>
   return
 }

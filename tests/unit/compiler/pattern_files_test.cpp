@@ -385,6 +385,13 @@ TEST_F(PatternFilesTest, NativesTakeTheirArguments) {
   for (const auto& [name, attribute] : some)
     EXPECT_NO_THROW(parsePatterns(context_.get(), constraint(name, attribute), "p.mlir"))
         << name << " " << attribute;
+  for (const char* axis : {"0.5", "0"})
+    refuses(ErrorCode::InvalidFile,
+            axis[1] ? "'axis' of 'dim' is 5.000000e-01" : "'size' of 'dim' is 2.500000e+00",
+            pattern(kExp + "%a = attribute = " + axis + "\n%n = attribute = 2.5\n" +
+                        "apply_native_constraint \"dim\"(%x, %a, %n : !pdl.value, !pdl.attribute, "
+                        "!pdl.attribute)",
+                    kAbs));
   refuses(ErrorCode::InvalidFile, "'x' of 'product' is \"2\", expected a number",
           pattern(kExp,
                   "%two = attribute = \"2\"\n%a = apply_native_rewrite \"product\"(%two, %two : "

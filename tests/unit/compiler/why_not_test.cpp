@@ -59,6 +59,7 @@ TEST(WhyNot, SaysNothingOfOtherOpsThanAreMeant) {
   Tensor x = g.input("x", DType::F32, {n, 8});
   Tensor gain = g.input("gain", DType::F32, {8}), bias = g.input("bias", DType::F32, {8});
   g.output("affine", x * gain + bias);
+  g.output("turned round", bias + x * gain);
   Tensor heads = transpose(reshape(x, {n, 2, 4}), {1, 0, 2});
   Tensor angles = g.input("angles", DType::F32, {n, 2});
   g.output("turned", fused::rope(heads, angles, angles, Pairing::half));

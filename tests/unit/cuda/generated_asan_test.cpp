@@ -303,6 +303,8 @@ TEST(GeneratedKernels, PassAllChecksInRandomOrderAndAddressSanitizer) {
   library.erase(library.find_last_not_of('\n') + 1);
   if (library.find('/') == std::string::npos)
     missing = compiler.empty() ? "no g++" : "g++ has no libasan";
+  else if (dlsym(RTLD_DEFAULT, "__tsan_init"))
+    missing = "this program has ThreadSanitizer, beside which there is no room for another";
   else
     // Traces of allocations are for leaks, and cost more than the allocations.
     asan = runSelf("GeneratedKernels.DISABLED_asan",
