@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Host execution under AddressSanitizer and in gdb: this program starts itself again under them.
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,6 +39,8 @@ constexpr const char* kRunKernels[] = {"--gtest_also_run_disabled_tests",
 TEST(HostTools, addressSanitizerFindsOverruns) {
   const std::string compiler = host::findProgram("g++");
   if (compiler.empty()) GTEST_SKIP() << "no g++";
+  if (dlsym(RTLD_DEFAULT, "__tsan_init"))
+    GTEST_SKIP() << "this program has ThreadSanitizer, beside which there is no room for another";
   std::string library = host::runProcess({compiler, "-print-file-name=libasan.so"}).output;
   library.erase(library.find_last_not_of('\n') + 1);
   if (library.find('/') == std::string::npos) GTEST_SKIP() << "g++ has no libasan";
