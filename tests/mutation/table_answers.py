@@ -419,7 +419,7 @@ MUTANTS = [
            ("why_not_test:*OtherOpsThan*",)),
     Mutant("why-not/gain-and-bias", "passes/patterns/gated_residual.cpp",
            "return sum.getA().getType() == v.getType() && sum.getB().getType() == v.getType();",
-           "return sum.getB().getType() == v.getType();",
+           "return sum.getA().getType() == v.getType();",
            "a gain and a bias are told to be nearly a gated residual",
            ("why_not_test:*OtherOpsThan*",)),
     Mutant("ir/kernel-without-room", "ir/contraction.cpp",
