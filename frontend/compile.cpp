@@ -126,6 +126,7 @@ class Recording {
             "pattern",
             near.goal != nullptr};
   }
+
   const CompileOptions& options_;
   CompileRecord* record_;
   size_t seen_ = 0, declined_ = 0;

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "ir/op_builder.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -12,7 +13,6 @@ namespace {
 // Blocks may be longer than the axis.
 constexpr int64_t kLongestBlock = std::numeric_limits<int32_t>::max();
 bool isBlock(int64_t block) { return block >= 1 && block <= kLongestBlock; }
-int64_t countOf(int64_t size, int64_t block) { return size / block + (size % block != 0); }
 
 struct Blocks {
   int64_t axis, block, size, count;
@@ -27,7 +27,8 @@ LogicalResult checkBlocks(std::optional<Location> loc, StringRef op, Value x, Va
                              " has no fixed size, or block ", block, " is not from 1 to ",
                              kLongestBlock);
   auto dims = dimsOf(type);
-  dims[size_t(axis)] = dimAttr(type.getContext(), DimExpr(countOf(type.getDimSize(axis), block)));
+  dims[size_t(axis)] =
+      dimAttr(type.getContext(), DimExpr(llvm::divideCeilSigned(type.getDimSize(axis), block)));
   for (Value v : {scale, zero})
     if (v && dimsOf(tensorType(v)) != dims)
       return emitOptionalError(loc, "'", op, "' [C2] ", v == scale ? "scale " : "zero ",
@@ -40,7 +41,7 @@ template <class Op>
 Blocks blocksOf(Op op, Value x) {
   const int64_t axis = int64_t(op.getAxis()), block = int64_t(op.getBlock());
   const int64_t size = tensorType(x).getDimSize(axis);
-  return {axis, block, size, countOf(size, block)};
+  return {axis, block, size, llvm::divideCeilSigned(size, block)};
 }
 
 // One element a block as one element each, for elements of `wide`.
@@ -163,7 +164,8 @@ LogicalResult QuantizedLinearOp::inferReturnTypes(MLIRContext*, std::optional<Lo
     return emitOptionalError(loc, "'lathe.quantized_linear' [C2] block ", block,
                              " is not from 1 to ", kLongestBlock);
   const SmallVector<StringAttr> dims{
-      dimOf(q, 0), dimAttr(q.getContext(), DimExpr(countOf(q.getDimSize(1), block)))};
+      dimOf(q, 0),
+      dimAttr(q.getContext(), DimExpr(llvm::divideCeilSigned(q.getDimSize(1), block)))};
   for (Value v : {a.getScale(), a.getZero()})
     if (v && dimsOf(tensorType(v)) != dims)
       return emitOptionalError(loc, "'lathe.quantized_linear' [C2] ",

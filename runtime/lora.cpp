@@ -107,10 +107,11 @@ class Adapter {
   LoraFolder add() {
     std::map<std::string, Parts> modules;
     LoraFolder folder;
-    for (const SafetensorsEntry& e : file_->tensors()) sort(e, modules, folder.replaced);
+    for (const SafetensorsEntry& e : file_->tensors()) sort(e, modules);
     for (auto& [module, parts] : modules) folder.updates.push_back(updateOf(module, parts));
     if (folder.updates.empty()) throw error("holds no lora_A and lora_B");
     for (const JsonValue& module : config_.saved) expectSaved(module);
+    if (!config_.keepsTies) folder.replaced.assign(whole_.begin(), whole_.end());
     return folder;
   }
 
@@ -121,8 +122,7 @@ class Adapter {
 
   // base_model.model.MODULE.lora_A.weight, with the adapter's name in front of `weight` in old
   // files; base_model.model.MODULE.weight where the module was trained whole.
-  void sort(const SafetensorsEntry& e, std::map<std::string, Parts>& modules,
-            std::vector<std::string>& replaced) {
+  void sort(const SafetensorsEntry& e, std::map<std::string, Parts>& modules) {
     constexpr std::string_view base = "base_model.model.";
     if (!e.name.starts_with(base))
       throw error(
@@ -161,25 +161,23 @@ class Adapter {
           fmt::format("tensor {}: the model has no {} of that shape", inQuotes(e.name), own));
     whole->second = storedIn(file_, e, whole->first);
     whole_.insert(whole->first);
-    if (!config_.keepsTies) replaced.push_back(whole->first);
   }
 
   // Some weight of a module that was trained whole is in the file: not all, as a checkpoint may
   // have buffers, too. PEFT lists names that a model may have, and finds modules by the ends of
   // theirs. The table has the tensors of updates besides.
   void expectSaved(const JsonValue& module) const {
-    const StoredWeights::value_type* missing = nullptr;
-    for (const auto& weight : weights_) {
-      const std::string& name = weight.first;
+    const std::string* missing = nullptr;
+    for (const auto& [name, weight] : weights_) {
       if (name.find(module.asString() + ".") == std::string::npos ||
           name.find(".lora_") != std::string::npos)
         continue;
       if (whole_.contains(name)) return;
-      missing = &weight;
+      missing = &name;
     }
     if (missing)
       throw module.error(fmt::format("{} was trained whole, but {} has no {}", module.show(),
-                                     file_->path(), missing->first));
+                                     file_->path(), *missing));
   }
 
   // PEFT writes a tied head, too, which the model's checkpoint has not: the same bytes as the
@@ -248,7 +246,7 @@ class Adapter {
   const std::string prefix_;
   const LoraConfig config_;
   const std::shared_ptr<const SafetensorsFile> file_;
-  std::set<std::string> whole_;
+  std::set<std::string> whole_;  // weights that were trained whole
 };
 
 }  // namespace

@@ -348,7 +348,7 @@ MUTANTS = [
            "an update of a square weight is transposed as its folder says",
            ("stored_weights_test:*SquareWeight*",)),
     Mutant("lora/table-in-the-heads-place", "runtime/lora.cpp",
-           "if (!config_.keepsTies) replaced.push_back(whole->first);",
+           "if (!config_.keepsTies) folder.replaced.assign(whole_.begin(), whole_.end());",
            "",
            "a table that takes another's place becomes the head, too",
            ("weight_folders_test:*AdaptersThatDoNotFit*",)),

@@ -2,7 +2,6 @@
 // The kernels that the compiler prints for samples of every op, for seed models and for whole
 // models: once under AddressSanitizer, once with all checks while threads, blocks and copies come
 // by chance. Each op in one dtype; in depth in all of them, and all seed models.
-#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,6 +25,7 @@
 #include "tests/depth.h"
 #include "tests/golden/seed_models.h"
 #include "tests/unit/test_files.h"
+#include "tests/unit/cuda/address_sanitizer.h"
 #include "tests/unit/cuda/host_program.h"
 
 namespace lathe::cuda {
@@ -293,30 +293,18 @@ TEST(GeneratedKernels, PassAllChecksInRandomOrderAndAddressSanitizer) {
   EXPECT_GE(std::distance(std::filesystem::directory_iterator(programs.path()), {}), count);
   auto checking =
       std::async(std::launch::async, [] { return runSelf("GeneratedKernels.DISABLED_check", {}); });
-  // Why AddressSanitizer cannot run here, or what it found.
-  std::string missing;
+  const AddressSanitizer sanitizer = findAddressSanitizer();
   host::ProcessResult asan;
-  const std::string compiler = host::findProgram("g++");
-  std::string library;
-  if (!compiler.empty())
-    library = host::runProcess({compiler, "-print-file-name=libasan.so"}).output;
-  library.erase(library.find_last_not_of('\n') + 1);
-  if (library.find('/') == std::string::npos)
-    missing = compiler.empty() ? "no g++" : "g++ has no libasan";
-  else if (dlsym(RTLD_DEFAULT, "__tsan_init"))
-    missing = "this program has ThreadSanitizer, beside which there is no room for another";
-  else
+  if (sanitizer.missing.empty())
     // Traces of allocations are for leaks, and cost more than the allocations.
     asan = runSelf("GeneratedKernels.DISABLED_asan",
-                   {"LATHE_HOST_CXX=" + compiler,
+                   {"LATHE_HOST_CXX=" + sanitizer.compiler,
                     "ASAN_OPTIONS=detect_leaks=0:malloc_context_size=0:allow_user_poisoning=0",
-                    "LD_PRELOAD=" + (dlsym(RTLD_DEFAULT, "__asan_init")
-                                         ? ""
-                                         : std::filesystem::canonical(library).string())});
+                    sanitizer.preload});
   const host::ProcessResult checked = checking.get();
   EXPECT_EQ(checked.status, 0) << checked.output;
   EXPECT_THAT(checked.output, testing::HasSubstr("[  PASSED  ] 1 test"));
-  if (!missing.empty()) GTEST_SKIP() << missing;
+  if (!sanitizer.missing.empty()) GTEST_SKIP() << sanitizer.missing;
   EXPECT_EQ(asan.status, 0) << asan.output;
   EXPECT_THAT(asan.output, testing::HasSubstr("[  PASSED  ] 1 test"));
   for (const std::string& output : {checked.output, asan.output})

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Host execution under AddressSanitizer and in gdb: this program starts itself again under them.
-#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +9,7 @@
 #include "backends/cuda/hostexec/process.h"
 #include "backends/cuda/hostexec/sanitizer.h"
 #include "lathe/runtime/error.h"
+#include "tests/unit/cuda/address_sanitizer.h"
 #include "tests/unit/cuda/host_cases.h"
 #include "tests/unit/test_files.h"
 
@@ -37,20 +37,12 @@ constexpr const char* kRunKernels[] = {"--gtest_also_run_disabled_tests",
                                        "--gtest_filter=HostTools.DISABLED_kernels"};
 
 TEST(HostTools, addressSanitizerFindsOverruns) {
-  const std::string compiler = host::findProgram("g++");
-  if (compiler.empty()) GTEST_SKIP() << "no g++";
-  if (dlsym(RTLD_DEFAULT, "__tsan_init"))
-    GTEST_SKIP() << "this program has ThreadSanitizer, beside which there is no room for another";
-  std::string library = host::runProcess({compiler, "-print-file-name=libasan.so"}).output;
-  library.erase(library.find_last_not_of('\n') + 1);
-  if (library.find('/') == std::string::npos) GTEST_SKIP() << "g++ has no libasan";
+  const AddressSanitizer sanitizer = findAddressSanitizer();
+  if (!sanitizer.missing.empty()) GTEST_SKIP() << sanitizer.missing;
   auto run = [&](const char* fault) {
-    // libasan.so may be a linker script's neighbour: the file that it links to is preloaded.
     std::vector<std::string> command = {"/usr/bin/env", "LATHE_CUDA_HOST=asan",
-                                        "LATHE_HOST_CXX=" + compiler,
-                                        "ASAN_OPTIONS=detect_leaks=0"};
-    if (!host::haveAsan())
-      command.push_back("LD_PRELOAD=" + std::filesystem::canonical(library).string());
+                                        "LATHE_HOST_CXX=" + sanitizer.compiler,
+                                        "ASAN_OPTIONS=detect_leaks=0", sanitizer.preload};
     if (*fault) command.push_back(fault);
     command.push_back(self());
     command.insert(command.end(), std::begin(kRunKernels), std::end(kRunKernels));
